@@ -271,8 +271,8 @@ def test_ssconf():
     assert all_have(nodes, 'master_node', 'node1\n')
     old = ssconf('node3', 'cluster_name')
     rename_cluster('east')
-    wait_until('every node has the new name', lambda: all_have(nodes, 'cluster_name', 'east\n'), 5, step=0.02)
-    wait_until('every node is done with it', lambda: len({ssconf(n, 'serial') for n in nodes}) == 1, 5)
+    wait_until('every node has the new name', lambda: all_have(nodes, 'cluster_name', 'east\n'), 30, step=0.02)
+    wait_until('every node is done with it', lambda: len({ssconf(n, 'serial') for n in nodes}) == 1, 30)
     # What touches none of these facts writes none of them.
     files = [os.path.join(lab.root(n), 'var/ssconf', f) for n in nodes for f in SSCONF]
     times = settled(files)
@@ -284,7 +284,7 @@ def test_ssconf():
     # Who was away gets them when it is back.
     lab.lab('link', 'node3', 'down')
     rename_cluster(old.strip())
-    wait_until('the others have the old name', lambda: all_have(nodes[:2], 'cluster_name', old), 5, step=0.02)
+    wait_until('the others have the old name', lambda: all_have(nodes[:2], 'cluster_name', old), 30, step=0.02)
     assert ssconf('node3', 'cluster_name') == 'east\n'
     lab.lab('link', 'node3', 'up')
     wait_until('node3 has it too', lambda: all_have(nodes, 'cluster_name', old), 60)

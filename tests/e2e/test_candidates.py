@@ -66,7 +66,7 @@ def test_end_without_luxid():
 def test_follow():
     wait_until('all copies are there', lambda: equal('node1', 'node2', 'node3'))
     change('one')
-    wait_until('all copies have the change', lambda: equal('node1', 'node2', 'node3'), 5, step=0.01)
+    wait_until('all copies have the change', lambda: equal('node1', 'node2', 'node3'), 30, step=0.01)
     wait_for_both(5)
     assert sorted(copies()) == ['node2', 'node3'], copies()
     assert store('node1')['role'] == '0' and store('node2')['role'] == '1', 'who is the engine'
@@ -419,7 +419,7 @@ def test_return():
     wait_until('it follows', lambda: equal('node1', 'node2', 'node3'), 20)
     assert store('node1')['role'] == '1'
     change('three')
-    wait_until('it goes on following', lambda: equal('node1', 'node2', 'node3'), 5)
+    wait_until('it goes on following', lambda: equal('node1', 'node2', 'node3'), 30)
     wait_until('its scheduler does too', lambda: followed('node1')[-1:] == followed(lab.master)[-1:], 30)
 
 

@@ -578,7 +578,7 @@ def test_local_frames():
                                                             'message': 'frame: v: is 7, settled was 1'}}], b'v')
         expect_answer(tell(name, b'{"hel', end=True), [], b'{"hel')
         tell(name, b'"' + b'x' * 5000)
-        wait_until(f'{name} says why it closed', lambda n=name: said('node1', n, 'a frame is larger than 4096 bytes'), 5)
+        wait_until(f'{name} says why it closed', lambda n=name: said('node1', n, 'a frame is larger than 4096 bytes'), 30)
         assert pid_of(name) == pid, f'{name} was restarted'
 
 
@@ -597,7 +597,7 @@ def test_luxi_frames():
             (b'{"met', [])):
         expect_answer(tell('luxid', data, end=not data.endswith(END)), expected, data)
     tell('luxid', b'"' + b'x' * (9 << 20))
-    wait_until('luxid says why it closed', lambda: said('node1', 'luxid', 'a frame is larger than 8388608 bytes'), 5)
+    wait_until('luxid says why it closed', lambda: said('node1', 'luxid', 'a frame is larger than 8388608 bytes'), 30)
     for method, args, message in (
             ('SubmitJob', [], 'SubmitJob: ops: is missing'),
             ('SubmitJob', [[], 1], 'SubmitJob: takes at most 1 arguments, got 2'),
@@ -722,7 +722,7 @@ def test_certificates():
             ('node2', certificate_of('plain', '/CN=x', authority),
              'the certificate\'s subject is "CN=x"; it must be O=<cluster uuid>, CN=<node uuid>')):
         expect_answer(tell_from(hello(second, 'noded'), certificate, node), [], reason)
-        wait_until(f'noded says: {reason}', lambda text=f' refused: {reason}\n': said('node1', 'noded', text), 5)
+        wait_until(f'noded says: {reason}', lambda text=f' refused: {reason}\n': said('node1', 'noded', text), 30)
     expect_answer(tell_from(hello(second, 'noded'), None),
                   refusal('permission_denied', f'{second}/noded has shown no certificate, without which a host can '
                           'only join'), b'no certificate')
@@ -747,7 +747,7 @@ def test_bus_frames():
                                                    f'{second}'), hello(who, role))
     tell_from(b'"' + b'x' * 5000, good)
     wait_until('noded says why it closed', lambda: said(
-        'node1', 'noded', 'bus: link to node node2 lost: a frame is larger than 4096 bytes'), 5)
+        'node1', 'noded', 'bus: link to node node2 lost: a frame is larger than 4096 bytes'), 30)
     assert pid_of('noded') == pid, 'noded was restarted'
     e2e.verify_clean(lab)
 

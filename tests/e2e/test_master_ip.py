@@ -151,7 +151,7 @@ def test_failover():
     lab.run(*test_candidates.FAILOVER, '--to', 'node2', '--yes')
     wait_until('it serves', serves, 30)
     carried_by('node2')
-    wait_until('node3 reaches it', lambda: answers('node3'), 5)
+    wait_until('node3 reaches it', lambda: answers('node3'), 30)
     assert neighbour('node3') == mac('node2') != before
     assert lab.json('cluster', 'info')['master_ip_nodes'] == ['node2']
 

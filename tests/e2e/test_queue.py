@@ -195,7 +195,7 @@ def test_stream_restart():
     waiting.start()
     time.sleep(0.2)
     job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 3})
-    waiting.join(30)
+    waiting.join(240)
     assert not waiting.is_alive() and not seen, seen
     lab.lab('kill', 'luxid@node1')
     connection.close()
