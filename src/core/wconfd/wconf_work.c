@@ -498,6 +498,8 @@ void wconf_work_say(const struct accept_work_args *args, enum resource_type type
         return;
     json_object_set_new(change->object, "user", json_string(args->user));
     say_all(change->object, "metadata", args->metadata);
+    if (type == RESOURCE_BACKUP && source && source->type == RESOURCE_SNAPSHOT)
+        json_object_set_new(change->object, "snapshot_id", json_string(source->uuid));
     if (type != RESOURCE_VOLUME)
         return;
     say_all(change->object, "image_metadata", args->image_metadata);
