@@ -40,11 +40,11 @@ class Front:
     def new_image(self, name):
         return self.ask('POST', '/image/v2/images', {'name': name, 'disk_format': 'raw', 'container_format': 'bare'})[2]['id']
 
-    def put(self, image):
-        """A PUT of its bytes that has begun: to be sent in pieces."""
+    def put(self, image, length):
+        """A PUT of so many bytes that has begun: to be sent in pieces."""
         connection = self.connect()
         connection.putrequest('PUT', f'/image/v2/images/{image}/file')
-        for header in (('X-Auth-Token', self.token), ('Content-Type', 'application/octet-stream'), ('Transfer-Encoding', 'chunked')):
+        for header in (('X-Auth-Token', self.token), ('Content-Type', 'application/octet-stream'), ('Content-Length', str(length))):
             connection.putheader(*header)
         connection.endheaders()
         return connection
@@ -52,10 +52,9 @@ class Front:
 
 def send(connection, pieces, end=True):
     for piece in pieces:
-        connection.send(b'%x\r\n%s\r\n' % (len(piece), piece))
+        connection.send(piece)
     if not end:
         return 0
-    connection.send(b'0\r\n\r\n')
     with connection.getresponse() as answer:
         return answer.status
 
@@ -106,13 +105,13 @@ class ApiStory(Story):
 
     def is_taken(self, image, pieces):
         try:
-            return send(self.front.put(image), pieces) == 204
+            return send(self.front.put(image, sum(map(len, pieces))), pieces) == 204
         except HUNG_UP: # refused before all of it has come
             return False
 
     def front_end_dies(self):
         image = self.front.new_image('half')
-        connection = self.front.put(image)
+        connection = self.front.put(image, 32 * MIB)
         send(connection, [b'x' * MIB] * 24, end=False) # more than may be on its way
         folder = os.path.join(self.place, 'images')
         wait_until('half comes', lambda: any(one.name.startswith(image) and one.stat().st_blocks for one in os.scandir(folder)), PATIENCE_S)
@@ -124,7 +123,7 @@ class ApiStory(Story):
         connection.close()
         wait_until('the front end is back', lambda: self.answers('/identity/v3'), PATIENCE_S)
         self.timeline.say('half', f'is queued: {self.find("image", "half")["why"] or "nothing of it is there"}')
-        wait_until('it can be sent again', lambda: self.is_taken(image, [b'x' * MIB] * 4), PATIENCE_S)
+        wait_until('it can be sent again', lambda: self.is_taken(image, [b'x' * MIB] * 32), PATIENCE_S)
         self.timeline.say('half', 'is sent again, and active')
         self.rows.append(['PUT of image half', 'front end killed', 'none: hung up', 'queued, then sent again', f'{took:.1f} s'])
 

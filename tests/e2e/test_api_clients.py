@@ -4,10 +4,14 @@ as reader: their exit code, and what they print."""
 import json
 import os
 import shlex
+import subprocess
+import threading
 
 import api
 import e2e
 import stock_clients
+import test_api_images as images
+import test_images as i
 import test_volumes as v
 from e2e import title, wait_until
 
@@ -258,7 +262,9 @@ def test_backups():
     await_status('volume backup', 'b1')
     run('reader', 'openstack volume backup list --long', has='b1')
     run('reader', 'openstack volume backup show b1', has='{v3}')
-    run('member', 'openstack volume backup restore --force b1 v5', has='{v5}')
+    # This version of the command prints what its client says as if that were a table, and breaks at it when all is done.
+    run('member', 'openstack volume backup restore --force b1 v5', 1, 'cannot unpack non-iterable VolumeBackupsRestore')
+    assert audited(0, 'POST', '/restore')[0] == [202]
     await_status('volume', 'v5')
     run('admin', 'openstack volume backup set {b1} --state error', version='3.70')
     run('admin', 'cinder backup-reset-state {b1} --state available')
@@ -324,6 +330,171 @@ def test_why():
     assert f'Work on it was asked for last by request {request}.\n' in lab.cli('why', 'volume', 'asked')
 
 
+class Sender:
+    """A client that sends an image from a pipe, which a thread fills: `whole` pieces, of which only some come before go_on()."""
+    PIECES, FIRST = 48, 24  # of 1 MiB; more than may be on its way
+
+    def __init__(self, line):
+        words = shlex.split(line.format(**kept))
+        environment = {key: value for key, value in os.environ.items() if not key.startswith('OS_')}
+        environment.update(environment_of('member', '3'))
+        self.process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.may = threading.Event()
+        self.feeder = threading.Thread(target=self.feed, daemon=True)
+        self.feeder.start()
+
+    def feed(self):
+        try:
+            for piece in range(self.PIECES):
+                if piece == self.FIRST:
+                    self.may.wait()
+                self.process.stdin.write(images.PIECE)
+                self.process.stdin.flush()
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+
+    def end(self):
+        """Its exit code, and all that it has said."""
+        self.may.set()
+        said = self.process.stdout.read().decode()
+        code = self.process.wait(api.PATIENCE_S)
+        self.feeder.join(api.PATIENCE_S)
+        return code, said
+
+
+def audited(since, method, end):
+    """Status of each request of that kind that the front end has answered since then."""
+    with open(os.path.join(lab.root('node1'), 'log', 'api', 'audit.log'), encoding='utf-8') as file:
+        lines = [json.loads(line) for line in file]
+    return [line['status'] for line in lines[since:] if line['method'] == method and line['path'].endswith(end)], len(lines)
+
+
+def uuid_of(name):
+    return i.images()[name]['uuid'] if name in i.images() else None
+
+
+def comes(name):
+    return bool(uuid_of(name)) and i.images()[name]['status'] == 'saving' and images.comes(uuid_of(name))
+
+
+def never_short(name):
+    found = i.images().get(name)
+    assert not found or (found['status'] == 'queued' and not found['size']), found
+
+
+PIPED = {'openstack': 'openstack image create {} --disk-format raw',
+         'glance': 'glance image-create --name {} --disk-format raw --container-format bare'}
+
+
+def kill_members():
+    for node in ('node1', 'node2'):
+        lab.lab('kill', f'volumed@{node}')
+
+
+def break_pipe(client, name, kill):
+    """Statuses of its PUTs."""
+    since = audited(0, '', '')[1]
+    sender = Sender(PIPED[client].format(name))
+    wait_until(f'{name} comes', lambda: comes(name), v.PATIENCE_S)
+    kill()
+    code, said = sender.end()
+    wait_until('the front end is back', lambda: front.ask('GET', '/identity/v3')[0] == 200, v.PATIENCE_S)
+    wait_until(f'{name} is decided', lambda: name not in i.images() or not i.images()[name]['operation'], v.PATIENCE_S)
+    never_short(name)
+    assert code != 0, said
+    return audited(since, 'PUT', '/file')[0], said
+
+
+@title('/clients/pipe-whose-member-dies#SAF-60')
+def test_member_dies():
+    for client in PIPED:
+        statuses, said = break_pipe(client, f'broken-{client}', kill_members)
+        assert statuses == [409], (client, statuses, said)  # once: it is not repeated
+        assert 'send all of it again' in said, (client, said)
+        for node in ('node1', 'node2'):
+            wait_until('members are back', lambda node=node: v.services().get(f'{node}@dir1') == 'up', v.PATIENCE_S)
+
+
+@title('/clients/pipe-whose-front-end-dies#SAF-60')
+def test_front_dies():
+    for client in PIPED:
+        statuses, said = break_pipe(client, f'lost-{client}', lambda: lab.lab('kill', 'apid@node1'))
+        print(f'# {client}: its further PUTs were answered with {statuses}', flush=True)
+        assert all(status == 409 for status in statuses), (client, statuses, said)  # openstack repeats it, with the rest
+        assert statuses or client != 'openstack', said
+
+
+def make_large():
+    kept['large'] = os.path.join(lab.directory, 'large.raw')
+    with open(kept['large'], 'wb') as file:
+        for _ in range(128):
+            file.write(images.PIECE)
+
+
+@title('/clients/file-whose-member-dies#SAF-60')
+def test_file():
+    make_large()
+    since = audited(0, '', '')[1]
+    sender = Sender('openstack image create torn --disk-format raw --file {large}')
+    wait_until('torn comes', lambda: comes('torn'), v.PATIENCE_S, step=0.002)
+    kill_members()
+    code, said = sender.end()
+    wait_until('torn is decided', lambda: 'torn' not in i.images() or not i.images()['torn']['operation'], v.PATIENCE_S)
+    statuses = audited(since, 'PUT', '/file')[0]
+    print(f'# {code}, {statuses}', flush=True)
+    if code:
+        never_short('torn')
+        assert 204 not in statuses, (statuses, said)
+    else: # it was through before
+        assert i.images()['torn']['size'] == 128 << 20
+        run('member', 'openstack image delete torn')
+    for node in ('node1', 'node2'):
+        wait_until('members are back', lambda node=node: v.services().get(f'{node}@dir1') == 'up', v.PATIENCE_S)
+
+
+@title('/clients/refusal-of-a-large-file-is-heard')
+def test_refusal():
+    make_large()
+    run('member', 'openstack image create filled --disk-format raw --file {raw}')
+    kept['filled'] = uuid_of('filled')
+    run('member', 'glance image-upload --file {large} {filled}', 1, 'Image status transition from active to saving is not allowed')
+    images.front, images.TOKEN = front, front.login()[1]
+    uploads = [images.Upload(images.made(f'slow{number}'), 1 << 20) for number in range(16)]
+    wait_until('all come', lambda: sum(one['status'] == 'saving' for one in i.images().values()) == 16, v.PATIENCE_S)
+    run('member', 'openstack image create late --disk-format raw --file {large}', 1, 'too many images come and go')
+    wait_until('it is taken away', lambda: 'late' not in i.images(), v.PATIENCE_S)  # by openstack
+    for upload in uploads:
+        upload.gone()
+    wait_until('none comes', lambda: not any(one['status'] == 'saving' for one in i.images().values()), v.PATIENCE_S)
+    for name in [f'slow{number}' for number in range(16)] + ['filled']:
+        images.ask('DELETE', f'/images/{uuid_of(name)}')
+
+
+@title('/clients/creates-are-done-once')
+def test_once():
+    """The answer of the master is lost: what may have been done is not said to be undone, so that nobody does it twice."""
+    for name, line, end in (('once1', 'openstack image create once1 --disk-format raw', '/images'),
+                            ('once2', 'glance image-create --name once2 --disk-format raw --container-format bare', '/images'),
+                            ('once3', 'openstack volume create --size 1 once3', '/volumes'),
+                            ('once4', 'cinder --retries 3 create 1 --name once4', '/volumes')):
+        since = audited(0, '', '')[1]
+        lab.lab('pause', 'wconfd@node1')
+        try:
+            code, out, err = clients.run(shlex.split(line), environment_of('member', '3'))
+        finally:
+            lab.lab('resume', 'wconfd@node1')
+        statuses = audited(since, 'POST', end)[0]
+        assert code == 1 and statuses == [504], (line, code, statuses, out, err)
+        kind = 'image' if 'image' in line else 'volume'
+        wait_until('the master is back', lambda: front.ask('GET', '/identity/v3')[0] == 200 and lab.query(kind, ['name']) is not None, v.PATIENCE_S)
+        found = [row for row in lab.query(kind, ['name']) if row['name'] == name]
+        assert len(found) <= 1, found
+        print(f'# {name}: {len(found)} on record', flush=True)
+        for _ in found:
+            run('member', f'openstack {kind} delete {name}')
+
+
 @title('/clients/everything-goes')
 def test_deleted():
     run('admin', 'openstack volume migrate {v4} --host node1@dir2#dir2')
@@ -347,7 +518,9 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab(nodes=2, options=('--watcher-interval-ms', '500')) as lab:
-        v.lab, v.folder = lab, os.path.join(lab.directory, 'shared')
+        i.lab = images.lab = v.lab = lab
+        v.folder = os.path.join(lab.directory, 'shared')
+        lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
         for place in ('dir1', 'dir2'):
             v.add_backend(place, 'node1', 'node2')
         lab.cli('backend', 'modify', 'dir1', '--images', 'yes', '--backups', 'yes')
@@ -355,4 +528,4 @@ if __name__ == '__main__':
         front.project = front.login()[2]['token']['project']['id']
         clients = stock_clients.Clients()
         e2e.run(test_identity, test_images, test_types, test_volumes, test_snapshots, test_backups, test_services, test_attachments, test_why,
-                test_deleted, test_logs)
+                test_member_dies, test_front_dies, test_file, test_refusal, test_once, test_deleted, test_logs)

@@ -168,7 +168,8 @@ static void check_done(const struct storage_exchange *exchange)
     const struct http_request *request = exchange->request;
     const struct http_answer *answer = exchange->answer;
     const char *id = request_id(answer);
-    bool good = answer->status < 300, refused = answer->status >= 400 && answer->status < 500;
+    /* 503 says, too, that nothing was done; 504 says nothing. */
+    bool good = answer->status < 300, refused = answer->status >= 400 && answer->status < 504;
     const struct accepted *stored = stored_of(fronts, id);
     bool done = exchange->works ? stored != NULL : was_named(fronts, exchange->name);
     bool lost = exchange->works ? g_hash_table_contains(fronts->requests, id) : front->astray;
@@ -188,7 +189,7 @@ static void check_done(const struct storage_exchange *exchange)
 
 void storage_answered(const struct storage_exchange *exchange)
 {
-    static const guint good[] = {200, 201, 202, 204, 400, 401, 404, 409, 413, 503};
+    static const guint good[] = {200, 201, 202, 204, 400, 401, 404, 409, 413, 503, 504};
     struct storage_counts *counts = exchange->front->host->storage->counts;
     const struct http_answer *answer = exchange->answer;
     bool is_good = false;
@@ -197,7 +198,7 @@ void storage_answered(const struct storage_exchange *exchange)
     if (!is_good)
         ms_problem(ms_of(exchange), "%s %s is answered with %u %.200s", exchange->request->method,
                    exchange->request->path, answer->status, answer->body);
-    counts->unavailable += answer->status == 503;
+    counts->unavailable += answer->status >= 503;
     if (exchange->works || exchange->name)
         check_done(exchange);
     if (answer->status < 300)

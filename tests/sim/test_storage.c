@@ -101,9 +101,9 @@ static int report(const char *name, bool ok, const struct all_counts *counts)
            N(recovered), N(points), N(torn));
     printf("# %u restores of the configuration, %u continued, %u left with nobody then reset\n",
            N(restored), N(continued), N(left));
-    printf(
-        "# front ends: %u requests accepted, %u answered with 503, %u volumes shown, %u faults\n",
-        N(promised), N(unavailable), N(shown), N(front_faults));
+    printf("# front ends: %u requests accepted, %u answered with 503 or 504, %u volumes shown, %u "
+           "faults\n",
+           N(promised), N(unavailable), N(shown), N(front_faults));
     printf("# %u images sent, %u ended with data, %u made of volumes, %u volumes made of one\n",
            N(sent), N(images), N(uploads), N(downloads));
     printf(

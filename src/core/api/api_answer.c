@@ -43,6 +43,8 @@ static const char *title_of(guint status)
         return "Request Header Fields Too Large";
     case 503:
         return "Service Unavailable";
+    case 504:
+        return "Gateway Timeout";
     default:
         return status < 500 ? "Bad Request" : "Internal Server Error";
     }
@@ -109,11 +111,32 @@ static char *error_page(guint status, const char *message)
                                    line, line, message);
 }
 
-struct http_answer *api_refuse(const struct api_call *call, guint status, const char *format, ...)
+/* Of an image, and there are some. */
+static bool sends_bytes(const struct http_request *request)
+{
+    const char *length = http_request_header(request, "content-length");
+    return api_wants_stream(request) && (*http_request_header(request, "transfer-encoding") ||
+                                         strspn(length, "0") != strlen(length));
+}
+
+/* Clients ask again by themselves after 401 and 503, with what they have not sent yet of a file or
+ * a pipe: so neither is an answer to bytes of an image (docs/design/api.md, 23). */
+static guint status_for_bytes(const struct api_call *call, guint status)
+{
+    bool repeated =
+        (status == 401 || (status == 503 && !call->guarded)) && sends_bytes(call->request);
+    return !repeated ? status : status == 401 ? 403 : 409;
+}
+
+struct http_answer *api_refuse(const struct api_call *call, guint asked, const char *format, ...)
 {
     va_list list;
+    guint status = status_for_bytes(call, asked);
+    const char *then =
+        status == asked ? "" : "; nothing of the image is kept: send all of it again";
     va_start(list, format);
-    g_autofree char *message = g_strdup_vprintf(format, list);
+    g_autofree char *words = g_strdup_vprintf(format, list);
+    g_autofree char *message = g_strconcat(words, then, NULL);
     va_end(list);
     struct http_answer *answer = http_answer_new(status);
     if (wants_page(call)) {
@@ -132,13 +155,15 @@ struct http_answer *api_unauthorized(const struct api_call *call, const char *wh
     struct http_answer *answer = api_refuse(call, 401, "%s", why);
     g_autofree char *keystone =
         g_strdup_printf("Keystone uri=\"%s/%s\"", call->base, api_service_name(API_IDENTITY));
-    http_answer_add_header(answer, "WWW-Authenticate", keystone);
+    if (answer->status == 401)
+        http_answer_add_header(answer, "WWW-Authenticate", keystone);
     return answer;
 }
 
 struct http_answer *api_answer_error(const struct api_call *call, const GError *error)
 {
     const char *words = error->message;
+    bool looks = !strcmp(call->request->method, "GET") || !strcmp(call->request->method, "HEAD");
     switch (error->domain == FETTLE_ERROR ? error->code : FETTLE_ERROR_INTERNAL) {
     case FETTLE_ERROR_WRONG_INPUT:
     case FETTLE_ERROR_PROTOCOL:
@@ -162,10 +187,11 @@ struct http_answer *api_answer_error(const struct api_call *call, const GError *
     case FETTLE_ERROR_UNREACHABLE:
     case FETTLE_ERROR_STALE_EPOCH:
     case FETTLE_ERROR_PARTED:
-    case FETTLE_ERROR_TIMEOUT:
-    case FETTLE_ERROR_UNKNOWN_RESULT:
     case FETTLE_ERROR_KILLED:
         return api_refuse(call, 503, "%s", words);
+    case FETTLE_ERROR_TIMEOUT:
+    case FETTLE_ERROR_UNKNOWN_RESULT: /* no client repeats that by itself */
+        return api_refuse(call, looks ? 503 : 504, "%s", words);
     default:
         return api_refuse(call, 500, "%s", words);
     }

@@ -49,6 +49,7 @@ struct api_call {
     void *body;              /* the record of its route; NULL: that has none */
     char *resource;          /* what it is about, for the audit; NULL */
     char *note;              /* what the audit says besides; NULL */
+    bool guarded; /* on record is how many bytes it has of an image: others are refused now */
 };
 
 /* One for each row of routes.def. An answer, or NULL with an error, which becomes the answer that

@@ -98,18 +98,39 @@ static bool may_go_on(const struct cell *cell, guint64 history, const char *meth
     return false;
 }
 
+/* It has reached somebody who may do it. */
+static bool is_unknown(const GError *error)
+{
+    return fettle_error_is(error, TIMEOUT) || fettle_error_is(error, UNKNOWN_RESULT);
+}
+
+/* The time is over. What nobody can have done may be asked for again by who asks the API, or by his
+ * program on its own; what may be done may not (docs/design/api.md, 24). */
+static void give_up(const char *method, bool unknown, const GError *last, GError **error)
+{
+    if (unknown)
+        fettle_set_error(error, UNKNOWN_RESULT,
+                         "%s: no master answers, and it may have been done; look before you ask "
+                         "again: %s",
+                         method, last->message);
+    else
+        fettle_set_error(error, TEMPORARY, "%s: no master answers: %s", method, last->message);
+}
+
 /* Asks until there is an answer, or the time is over. */
 static void *ask(struct cell *cell, const char *method, const void *args, GError **error)
 {
     const struct config *config = cell_config(cell);
     guint64 history = config ? config_history(config) : 0;
     gint64 begun = cell->env->ops->boot_ms(cell->env);
+    bool unknown = false;
     for (guint left = CELL_PATIENCE_MS; may_go_on(cell, history, method, error);) {
         g_autoptr(GError) local = NULL;
         void *answer = env_call_record(cell->env, NODE_MASTER, ROLE_WCONFD, method, args,
                                        follow_stamp(cell->follow), 0, left, &local);
         if (answer)
             return answer;
+        unknown = unknown || is_unknown(local);
         if (fettle_error_is(local, STALE_EPOCH))
             follow_refresh(cell->follow, NULL);
         left = patience_ms(cell, begun);
@@ -118,7 +139,7 @@ static void *ask(struct cell *cell, const char *method, const void *args, GError
             continue;
         }
         if (is_passing(local))
-            fettle_set_error(error, TEMPORARY, "%s: no master answers: %s", method, local->message);
+            give_up(method, unknown, local, error);
         else
             g_propagate_error(error, g_steal_pointer(&local));
         return NULL;

@@ -26,7 +26,7 @@ bool cell_await_own(struct cell *cell, GError **error);
  * carries a commit_id if it changes something: the same is asked again until it is answered, for
  * some seconds. The answer is to be freed with record_free(); when it has a serial the copy is
  * waited for, and may lack it yet (cell_has_own()). Errors: what wconfd says; TEMPORARY: no master
- * answers, or none answers this node. */
+ * answers, or none answers this node, and nothing was done; UNKNOWN_RESULT: it may have been. */
 void *cell_call(struct cell *cell, const char *method, const void *args, GError **error);
 /* One call of a method of another role, at that node (UUID); once, but that who has not heard of
  * this front end yet is asked again for some seconds: TEMPORARY then. In a task. */

@@ -161,7 +161,7 @@ bool image_is_base(const char *key)
 /* --- what is asked of wconfd --- */
 
 struct accepted_work *image_work(struct api_call *call, enum task_operation operation,
-                                 const char *image, GError **error)
+                                 const char *image, gint64 promised, GError **error)
 {
     g_autofree char *commit_id = env_uuid(call->api->env);
     record_autoptr(accept_work_args) args = accept_work_args_new();
@@ -170,6 +170,7 @@ struct accepted_work *image_work(struct api_call *call, enum task_operation oper
     text_set(&args->operation, task_operation_words[operation]);
     text_set(&args->resource, image);
     text_set(&args->request_id, call->request_id);
+    args->promised = promised;
     return cell_call(call->api->cell, "accept_work", args, error);
 }
 
@@ -189,7 +190,7 @@ bool image_change(struct api_call *call, struct change_image_args *args, GError 
     record_autoptr(commit_result) result =
         cell_call(call->api->cell, "change_image", asked, &local);
     if (result && !cell_has_own(call->api->cell))
-        fettle_set_error(&local, TEMPORARY,
+        fettle_set_error(&local, UNKNOWN_RESULT,
                          "it is on record, and not to be seen here yet: no news comes from the "
                          "master; try again");
     else if (result || (fettle_error_is(local, WRONG_INPUT) &&

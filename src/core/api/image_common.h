@@ -26,9 +26,10 @@ bool image_is_base(const char *key);
 
 /* --- what is asked of wconfd --- */
 
-/* Work on an image; its row is on record then. The answer is to be freed. */
+/* Work on an image; its row is on record then. `promised`: as that of accept_work. The answer is to
+ * be freed. */
 struct accepted_work *image_work(struct api_call *call, enum task_operation operation,
-                                 const char *image, GError **error);
+                                 const char *image, gint64 promised, GError **error);
 /* For change_image: nothing is to be different yet. Its commit id is set. */
 struct change_image_args *image_change_new(const struct api_call *call);
 /* `args` is stolen; what is so already is done, too. */

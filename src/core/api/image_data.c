@@ -197,12 +197,16 @@ struct http_answer *api_image_upload(struct api_call *call, GError **error)
                           (guint64)LIMIT_IMAGE_BYTES);
     struct upload upload = {.call = call, .image = g_strdup(image->uuid)};
     upload.key = config_work_key(RESOURCE_IMAGE, upload.image);
-    record_autoptr(accepted_work) accepted =
-        image_work(call, TASK_OPERATION_SAVE_IMAGE, upload.image, error);
+    record_autoptr(accepted_work) accepted = image_work(
+        call, TASK_OPERATION_SAVE_IMAGE, upload.image, promised ? (gint64)promised : -1, error);
+    call->guarded = accepted && promised;
     upload.row = accepted ? accepted->serial : 0;
     bool ok = accepted && pass_on(&upload, promised, error);
     if (accepted && !ok)
         take_back(&upload);
+    /* What came of it is known now: nothing. And a member's refusal is not the client's. */
+    if (accepted && !ok && (env_no_answer(*error) || fettle_error_is(*error, PERMISSION)))
+        (*error)->code = FETTLE_ERROR_TEMPORARY;
     upload_clear(&upload);
     return ok ? api_answer(call, NULL) : NULL;
 }

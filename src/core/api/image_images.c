@@ -281,7 +281,9 @@ struct http_answer *api_image_create(struct api_call *call, GError **error)
     config = cell_config(call->api->cell);
     const struct image *image = config_get(config, "image", args->commit_id, NULL);
     if (!image) { /* the copy has not got so far */
-        fettle_set_error(error, TEMPORARY, "image %s is made, and not to be seen here yet",
+        fettle_set_error(error, UNKNOWN_RESULT,
+                         "image %s is made, and not to be seen here yet; look for it before you "
+                         "ask again",
                          args->commit_id);
         return NULL;
     }
@@ -301,7 +303,7 @@ struct http_answer *api_image_delete(struct api_call *call, GError **error)
     if (image->protected)
         return api_refuse(call, 403, "Image %s is protected and cannot be deleted.", image->uuid);
     record_autoptr(accepted_work) accepted =
-        image_work(call, TASK_OPERATION_DELETE_IMAGE, image->uuid, error);
+        image_work(call, TASK_OPERATION_DELETE_IMAGE, image->uuid, 0, error);
     return accepted ? api_answer(call, NULL) : NULL;
 }
 

@@ -11,20 +11,6 @@ static json_t *short_view(const struct api_call *call, const struct config *conf
                      "links", block_links(call, "backups", backup->uuid));
 }
 
-/* On record is what it was called then; clients know ids. One that was called otherwise since, or
- * is gone, has none for them. */
-static json_t *snapshot_of(const struct config *config, const struct backup *backup)
-{
-    const char *id = g_uuid_string_is_valid(backup->snapshot) ? backup->snapshot : NULL;
-    g_autoptr(GPtrArray) all = config_volume_snapshots(config, backup->volume);
-    for (guint i = 0; !id && *backup->snapshot && i < all->len; i++) {
-        const struct snapshot *snapshot = all->pdata[i];
-        if (!strcmp(snapshot->name, backup->snapshot) && snapshot->created_us < backup->created_us)
-            id = snapshot->uuid;
-    }
-    return id ? json_string(id) : json_null();
-}
-
 static json_t *whole_view(const struct api_call *call, const struct config *config,
                           const void *record)
 {
@@ -40,8 +26,8 @@ static json_t *whole_view(const struct api_call *call, const struct config *conf
         block_text(backup->status_why), "availability_zone", BLOCK_ZONE, "has_dependent_backups", 0,
         "is_incremental", 0, "created_at", api_time((gint64)backup->created_us), "updated_at",
         api_time((gint64)backup->updated_us), "data_timestamp",
-        api_time((gint64)backup->created_us), "snapshot_id", snapshot_of(config, backup), "links",
-        block_links(call, "backups", backup->uuid));
+        api_time((gint64)backup->created_us), "snapshot_id", block_text(backup->snapshot_id),
+        "links", block_links(call, "backups", backup->uuid));
     if (call->minor >= 18)
         json_object_set_new(json, "os-backup-project-attr:project_id",
                             json_string(backup->project));
@@ -67,7 +53,7 @@ static const char *backup_text(const struct config *config, const void *record, 
     if (!strcmp(key, "user_id"))
         return backup->user;
     if (!strcmp(key, "snapshot_id"))
-        return backup->snapshot;
+        return backup->snapshot_id;
     if (g_str_has_prefix(key, "metadata:"))
         return block_word(backup->metadata, key + strlen("metadata:"));
     return block_resource_text(config, &resource, key, scratch);

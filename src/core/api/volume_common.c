@@ -35,7 +35,7 @@ bool block_made(struct api_call *call, enum resource_type type, const char *id, 
     bool seen = block_find(call, type, id, NULL);
     if (!seen)
         fettle_set_error(
-            error, TEMPORARY, "%s %s is accepted, and %s; look for it before you ask again",
+            error, UNKNOWN_RESULT, "%s %s is accepted, and %s; look for it before you ask again",
             enum_word(&resource_type_words, (int)type), id,
             cell_has_own(call->api->cell) ? "is gone already" : "not to be seen here yet");
     return seen;
@@ -478,7 +478,7 @@ bool block_change(struct api_call *call, const char *method, const struct record
     struct commit_result *result = cell_call(call->api->cell, method, args, error);
     bool done = result && cell_has_own(call->api->cell);
     if (result && !done)
-        fettle_set_error(error, TEMPORARY,
+        fettle_set_error(error, UNKNOWN_RESULT,
                          "it is on record, and not to be seen here yet: no news comes from the "
                          "master; try again");
     commit_result_free(result);

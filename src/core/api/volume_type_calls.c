@@ -146,7 +146,10 @@ struct http_answer *api_type_create(struct api_call *call, GError **error)
     const struct volume_type *type = config_get(api_config(call, NULL), "volume_type", id, NULL);
     if (type)
         return answer_type(call, type);
-    fettle_set_error(error, TEMPORARY, "volume type %s is made, and not seen here yet", id);
+    fettle_set_error(error, UNKNOWN_RESULT,
+                     "volume type %s is made, and not to be seen here yet; look for it before you "
+                     "ask again",
+                     id);
     return NULL;
 }
 

@@ -32,10 +32,12 @@ static const struct work_row *find_work(const struct wconf *wconf,
     return NULL;
 }
 
-/* Which stays when the row is gone, for who looks for it then. */
+/* Which stays when the row is gone, for who looks for it then, and for who sends an image again. */
 static void say_request(const struct accept_work_args *args, struct change *put)
 {
     json_object_set_new(put->object, "request_id", json_string(args->request_id));
+    if (args->promised)
+        json_object_set_new(put->object, "promised", json_integer(args->promised));
 }
 
 /* The row's partner in its status meanwhile (SAF-121); one that is not there yet is made. */
@@ -500,6 +502,8 @@ void wconf_work_say(const struct accept_work_args *args, enum resource_type type
         return;
     json_object_set_new(change->object, "user", json_string(args->user));
     say_all(change->object, "metadata", args->metadata);
+    if (type == RESOURCE_BACKUP && source && source->type == RESOURCE_SNAPSHOT)
+        json_object_set_new(change->object, "snapshot_id", json_string(source->uuid));
     if (type != RESOURCE_VOLUME)
         return;
     say_all(change->object, "image_metadata", args->image_metadata);

@@ -115,6 +115,29 @@ bool wconf_work_may_delete(const struct config *head, const struct work_row *row
     return false;
 }
 
+/* --- one whose bytes come --- */
+
+/* Clients repeat a request by themselves, and do not go back to where a file or a pipe began: what
+ * comes then is the rest. Only who says the same number of bytes again has all of them. */
+bool wconf_work_may_send(const struct config *head, const struct work_row *row,
+                         const struct accept_work_args *args, const struct resource *resource,
+                         GError **error)
+{
+    const struct image *image = row->operation == TASK_OPERATION_SAVE_IMAGE
+                                    ? config_get(head, "image", resource->uuid, NULL)
+                                    : NULL;
+    if (!image || !args->promised || !image->promised ||
+        (args->promised > 0 && args->promised == image->promised))
+        return true;
+    fettle_set_error(
+        error, WRONG_STATE,
+        "image %s: an upload of it was begun before and came to nothing (%s), and what "
+        "is sent now may be the rest of that; delete it and make another one, and "
+        "send all of it to that",
+        resource_name(resource), *image->status_why ? image->status_why : "unknown why");
+    return false;
+}
+
 /* --- add_image --- */
 
 static void put_image(struct wconf *wconf, struct rpc_request *request, const char *commit_id,

@@ -216,6 +216,7 @@ bool wconf_work_find(const struct config *head, const struct work_row *row,
            (restores || size_fits(row, resource, args, error)) &&
            snapshots_fit(head, resource, args, error) &&
            wconf_work_may_delete(head, row, resource, error) &&
+           wconf_work_may_send(head, row, args, resource, error) &&
            (!restores || wconf_work_find_restore(head, args, request, error)) &&
            (!uploads || wconf_work_find_upload(head, args, request, error));
 }

@@ -144,6 +144,11 @@ bool wconf_work_find_upload(const struct config *head, const struct accept_work_
 /* WRONG_STATE: of an image that is protected. */
 bool wconf_work_may_delete(const struct config *head, const struct work_row *row,
                            const struct resource *resource, GError **error);
+/* WRONG_STATE: what a client is about to send of an image may be the rest of what it has begun to
+ * send before. */
+bool wconf_work_may_send(const struct config *head, const struct work_row *row,
+                         const struct accept_work_args *args, const struct resource *resource,
+                         GError **error);
 /* The partner of a row that ends is free again; if it has no data, it is in error, or an image
  * queued (`why`). One that has another status than the row gave it stays (SAF-121). */
 void wconf_work_release(struct wconf *wconf, const struct worker *row, struct resource *partner,

@@ -24,6 +24,7 @@ struct http_server {
     struct http_room *room;
     GTlsCertificate *certificate; /* NULL: no TLS */
     guint headers_ms, silence_s;
+    guint64 drain_bytes;
     const struct http_server_events *events;
     void *data;
     GHashTable *connections; /* set of struct connection */
@@ -51,6 +52,8 @@ struct http_exchange {
     struct http_incoming *incoming; /* in its place; NULL: it is gathered, or has come */
     struct http_outgoing *outgoing; /* of the answer; NULL: that is none that is streamed */
     bool served, closes, answered;
+    bool streamable;           /* who serves wants its body in pieces, or would have */
+    guint64 drained;           /* so much of a body that nobody wants is read at most */
     struct http_room *streams; /* one of its streams is this one's; NULL: it has none */
 };
 
@@ -244,8 +247,10 @@ static void check_length(struct http_exchange *exchange)
         refuse(exchange, SOUP_STATUS_NOT_IMPLEMENTED, "Transfer-Encoding: only chunked is known");
     else if (length && !g_ascii_string_to_unsigned(length, 10, 0, G_MAXINT64, &bytes, NULL))
         refuse(exchange, SOUP_STATUS_BAD_REQUEST, "Content-Length must be one number");
-    else if (bytes > LIMIT_HTTP_BODY_BYTES && !exchange->incoming)
+    else if (bytes > LIMIT_HTTP_BODY_BYTES && !exchange->streamable)
         refuse(exchange, SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, "the body is longer than 1 MiB");
+    guint64 most = exchange->server->drain_bytes;
+    exchange->drained = exchange->streamable && bytes <= most ? most : LIMIT_HTTP_BODY_BYTES;
 }
 
 /* Who asked is gone, or answered. */
@@ -315,6 +320,7 @@ static struct http_exchange *exchange_new(struct http_server *server, SoupServer
         request->path = g_strdup("/");
     if (!request->refused && server->events->streams &&
         server->events->streams(request, server->data)) {
+        exchange->streamable = true;
         if (begin_stream(exchange)) {
             exchange->incoming = http_incoming_new(message);
             request->stream = http_incoming_bytes(exchange->incoming);
@@ -392,9 +398,10 @@ static void chunk_cb(SoupServerMessage *message, GBytes *chunk, gpointer data)
         drop_body(exchange, connection);
     } else if (!exchange->answered)
         refuse(exchange, SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, "the body is longer than 1 MiB");
-    /* Nobody hears an answer before the end of the body: so much more is read for it. */
+    /* libsoup gives no answer before the end of the body, and most clients hear none before they
+     * have sent all of it: so much more is read for it, and kept nowhere. */
     exchange->request->body_len += len;
-    if (exchange->request->body_len > LIMIT_HTTP_BODY_BYTES && connection)
+    if (exchange->request->body_len > exchange->drained && connection)
         hang_up(connection);
 }
 
@@ -594,6 +601,7 @@ struct http_server *http_server_new(const struct http_server_options *options,
     server->certificate = options->certificate ? g_object_ref(options->certificate) : NULL;
     server->headers_ms = options->headers_ms ? options->headers_ms : HTTP_HEADERS_MS;
     server->silence_s = options->silence_s ? options->silence_s : HTTP_SILENCE_S;
+    server->drain_bytes = options->drain_bytes ? options->drain_bytes : LIMIT_HTTP_DRAIN_BYTES;
     server->connections = g_hash_table_new(NULL, NULL);
     server->exchanges = g_hash_table_new(NULL, NULL);
     server->room = http_room_new();

@@ -14,6 +14,8 @@
 #include <gio/gio.h>
 
 #define LIMIT_HTTP_BODY_BYTES (1024 * 1024) /* of a body that is gathered */
+#define LIMIT_HTTP_DRAIN_BYTES                                                                     \
+    (64 * (guint64)1024 * 1024 * 1024)      /* of one that would come in pieces, and is refused */
 #define LIMIT_HTTP_HEADER_BYTES (64 * 1024) /* names and values of a request */
 #define LIMIT_HTTP_CONNECTIONS 1024
 #define LIMIT_HTTP_CONNECTIONS_ADDRESS 64
@@ -44,6 +46,7 @@ struct http_server_options {
     const char *settings;         /* where both can be changed, for messages */
     GTlsCertificate *certificate; /* with its key; NULL: no TLS */
     guint headers_ms, silence_s;  /* 0: HTTP_HEADERS_MS, HTTP_SILENCE_S */
+    guint64 drain_bytes;          /* 0: LIMIT_HTTP_DRAIN_BYTES */
 };
 
 /* Errors as acceptor_new(). */

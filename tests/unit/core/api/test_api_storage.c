@@ -84,6 +84,36 @@ static void test_snapshots(void)
     api_tear_down();
 }
 
+/* By the id of the snapshot, whatever it is called by now, and however many are called like it. */
+static void test_backup_of_snapshot(void)
+{
+    api_set_up(NULL);
+    g_autofree char *volume =
+        made("/volumes", "volume", "{\"volume\": {\"size\": 1, \"name\": \"data9\"}}", "");
+    api_work();
+    static const char same[] = "{\"snapshot\": {\"volume_id\": \"ID\", \"name\": \"same\"}}";
+    g_autofree char *first = made("/snapshots", "snapshot", same, volume);
+    api_work();
+    g_autofree char *second = made("/snapshots", "snapshot", same, volume);
+    api_work();
+    g_autofree char *body = g_strdup_printf(
+        "{\"backup\": {\"volume_id\": \"%s\", \"snapshot_id\": \"%s\"}}", volume, second);
+    g_autofree char *id = made("/backups", "backup", body, "");
+    api_work();
+    json_autoptr shown = about(200, "GET", "backups", id, "", "");
+    api_says(shown, "backup.snapshot_id", second);
+    g_autofree char *path = g_strconcat("/backups/detail?snapshot_id=", second, NULL);
+    json_autoptr found = api_get(200, "GET", path, "");
+    api_says(found, "backups.0.id", id);
+    json_decref(
+        about(200, "PUT", "snapshots", second, "", "{\"snapshot\": {\"name\": \"other\"}}"));
+    json_autoptr again = about(200, "GET", "backups", id, "", "");
+    api_says(again, "backup.snapshot_id", second);
+    api_be("other");
+    json_decref(api_get(404, "POST", "/backups", body));
+    api_tear_down();
+}
+
 static void test_backups(void)
 {
     api_set_up(NULL);
@@ -398,6 +428,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/api_storage/snapshots", test_snapshots);
     g_test_add_func("/api_storage/backups", test_backups);
+    g_test_add_func("/api_storage/backups-of-snapshot", test_backup_of_snapshot);
     g_test_add_func("/api_storage/types", test_types);
     g_test_add_func("/api_storage/default-type", test_default_type);
     g_test_add_func("/api_storage/default-types-of-projects", test_default_types_of_projects);

@@ -558,7 +558,7 @@ static void test_without_news(void)
     g_autofree char *path = path_of(id, "");
     api_deafen(true);
     g_autofree char *made = api_ask("POST", "/volumes", "{\"volume\": {\"size\": 1}}");
-    g_assert_true(g_str_has_prefix(made, "503 "));
+    g_assert_true(g_str_has_prefix(made, "504 "));
     g_assert_nonnull(strstr(made, "is accepted, and not to be seen here yet; look for it before"));
     g_autofree char *shown = api_ask("GET", path, "");
     g_assert_true(g_str_has_prefix(shown, "503 "));
@@ -567,7 +567,7 @@ static void test_without_news(void)
     g_assert_cmpuint(json_array_size(json_object_get(all, "volumes")), ==, 2);
     api_deafen(true);
     g_autofree char *renamed = api_ask("PUT", path, "{\"volume\": {\"name\": \"data8\"}}");
-    g_assert_true(g_str_has_prefix(renamed, "503 "));
+    g_assert_true(g_str_has_prefix(renamed, "504 "));
     g_assert_nonnull(strstr(renamed, "it is on record, and not to be seen here yet"));
     api_deafen(false);
     volume_says(id, "name", "data8");

@@ -184,6 +184,24 @@ static void test_no_master(void)
     tear_down();
 }
 
+/* Who was asked, and has not answered, may have done it; whoever repeats it then may do it twice.
+ */
+static void test_unknown(void)
+{
+    struct rename rename;
+    set_up();
+    fake_advance(world.world, 1000);
+    fake_script(world.world, NULL, ROLE_WCONFD, "change_volume", answer_never, NULL);
+    rename_start(&rename, ID_A, "data2");
+    fake_advance(world.world, 1000);
+    fake_cut(world.world, NODE1, true); /* the last one is not delivered: it counts all the same */
+    fake_advance(world.world, 60000);
+    assert_renamed(&rename,
+                   "unknown_result: change_volume: no master answers, and it may have been done",
+                   "data1");
+    tear_down();
+}
+
 /* Before it has heard of anything it does not wait. */
 static void test_never_a_master(void)
 {
@@ -418,6 +436,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cell/once-through-a-restart", test_once_through_a_restart);
     g_test_add_func("/cell/without-a-master", test_no_master);
     g_test_add_func("/cell/never-a-master", test_never_a_master);
+    g_test_add_func("/cell/unknown", test_unknown);
     g_test_add_func("/cell/asks-under-the-next-master", test_asks_under_the_next_master);
     g_test_add_func("/cell/submits", test_submits);
     g_test_add_func("/cell/is-given-no-more-than-clients-see #SAF-101",
