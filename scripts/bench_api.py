@@ -28,7 +28,7 @@ VOLUMES = 960  # a page of them, beside one of so many more:
 MORE = 10000
 GETS = 300
 DOWN_S = 3
-STREAMS = 8
+READERS, WRITERS = 3, 5  # streams that stand still; a member has three at once
 UNITS = {'api_get_cpu_us': ('us', ''), 'api_list_1000_cpu_ms': ('ms', ''), 'api_list_short_cpu_ms': ('ms', ''), 'floor_api_json_ms': ('ms', ''),
          'api_get_cpu_us_10000': ('us', ''), 'api_list_1000_cpu_ms_10000': ('ms', ''), 'api_list_short_cpu_ms_10000': ('ms', '')}
 
@@ -246,21 +246,22 @@ def servers_of(lab):
 
 
 def standing(lab, front, token, place, figures):
-    """Half of the streams come in, to members that stand still, half go out, to clients that read nothing. A member has four at most."""
-    lab.cli('backend', 'modify', 'images', '--node', 'node1', '--node', 'node2')
-    fettlelib.wait_until('both serve', lambda: states(lab, 'images') == ['up', 'up'], 60)
+    """Streams that come in, to members that stand still, and such as go out, to clients that read nothing."""
+    lab.cli('backend', 'modify', 'images', '--node', 'node1', '--node', 'node2', '--node', 'node3')
+    fettlelib.wait_until('all serve', lambda: states(lab, 'images') == ['up'] * 3, 60)
     before, readers, writers = resident_mb(apid_of(lab)), [], []
-    for _ in range(STREAMS // 2):
+    for _ in range(READERS):
         readers.append(Asking(front.port, token))
         readers[-1].connection.request('GET', f'{place}/file', headers=readers[-1].headers)
         readers[-1].answer = readers[-1].connection.getresponse()
-    for _ in range(STREAMS // 2):
+        assert readers[-1].answer.status == 200, readers[-1].answer.status
+    for _ in range(WRITERS):
         writers.append(Asking(front.port, token).connection)
         writers[-1].putrequest('PUT', f'{make_image(front, token)}/file')
         for name, value in (('X-Auth-Token', token), ('Content-Type', 'application/octet-stream'), ('Content-Length', str(1 << 30))):
             writers[-1].putheader(name, value)
         writers[-1].endheaders()
-    fettlelib.wait_until('all have a server', lambda: len(servers_of(lab)) == STREAMS, 60)
+    fettlelib.wait_until('all have a server', lambda: len(servers_of(lab)) == READERS + WRITERS, 60)
     servers, left, most, piece = servers_of(lab), list(writers), before, os.urandom(1 << 20)
     for server in servers:
         os.kill(server, signal.SIGSTOP)
@@ -328,7 +329,7 @@ def in_a_lab(build, figures):
     folder = tempfile.mkdtemp(prefix='fettle-bench-api-', dir='/var/tmp')
     os.chmod(folder, 0o755)
     try:
-        with fettlelib.Lab(build, nodes=2) as lab:
+        with fettlelib.Lab(build) as lab:
             front = api.init(lab)
             fettlelib.wait_until('it answers', front.can_log_in, 60)
             figures.part('api_idle', 60, idle, lab, front, figures)
