@@ -125,7 +125,8 @@ static bool check_guest_users(const struct node_config *config, GError **error)
     if (is_taken(config->guest_user_first, count + 1) || is_taken(config->qemu_uid, 1)) {
         fettle_set_error(error, WRONG_INPUT,
                          "user %u is among those of guests (guest_user_first, guest_users, "
-                         "qemu_uid), and is that of the programs of volume services; take others",
+                         "qemu_uid), and is that of the programs of volume services; take others "
+                         "in node.json, or none of the three: as delivered they leave it out",
                          VOLUME_USER);
         return false;
     }

@@ -73,13 +73,23 @@ static void unsay(struct ms *ms, const bool *gone)
         ms->hosts[i].gone = ms->hosts[i].gone && gone[i];
 }
 
+/* Whether each copy that the new master may be made of is of what there is: nobody goes back to
+ * what was given up by such a word before, be it the most that is left. */
+static bool all_are_whole(const struct ms *ms)
+{
+    for (guint i = 0; i < ms->hosts_count; i++)
+        if (ms->hosts[i].powered && !ms_is_whole(ms, &ms->hosts[i]))
+            return false;
+    return true;
+}
+
 static bool take_over(struct ms *ms, struct ms_host *host, const char *to, bool alone)
 {
     bool gone[MS_HOSTS];
     for (guint i = 0; i < ms->hosts_count; i++)
         gone[i] = ms->hosts[i].gone;
-    if (!host->powered || host->paused || !host->wconfd || (alone && !ms_is_whole(ms, host)))
-        return false; /* nobody goes back to what was given up by such a word before */
+    if (!host->powered || host->paused || !host->wconfd || (alone && !all_are_whole(ms)))
+        return false;
     ms->busy = true;
     if (!ms->etcd)
         make_sure(ms, host, alone);

@@ -431,7 +431,8 @@ static void test_node_config(struct fixture *fixture, gconstpointer unused)
                         "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
                         "\",\"address\":\"10.0.0.1\",\"guest_user_first\":1879044095}",
                         "user 1879048191 is among those of guests (guest_user_first, guest_users, "
-                        "qemu_uid), and is that of the programs of volume services; take others");
+                        "qemu_uid), and is that of the programs of volume services; take others "
+                        "in node.json, or none of the three: as delivered they leave it out");
     expect_config_error(fixture,
                         "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
                         "\",\"address\":\"10.0.0.1\",\"qemu_uid\":1879048191}",
