@@ -113,15 +113,27 @@ static struct image_door *open_door(struct upload *upload, guint64 bytes, GError
     }
 }
 
+/* Said twice, it is said once; unheard, all that came would be thrown away. */
 static bool finish(struct upload *upload, GError **error)
 {
+    const struct api *api = upload->call->api;
+    gint64 until = now_ms(upload->call) + DOOR_PATIENCE_MS;
     struct passed_bytes *passed = &upload->passed;
     struct finish_image_args args = {upload->key, upload->claim, passed->bytes, passed->sha512,
                                      (char *)""};
-    void *done = cell_call_at(upload->call->api->cell, upload->node, ROLE_VOLUMED, "finish_image",
-                              &args, error);
-    record_free(&nothing_record, done);
-    return done;
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        void *done =
+            cell_call_at(api->cell, upload->node, ROLE_VOLUMED, "finish_image", &args, &local);
+        record_free(&nothing_record, done);
+        if (done)
+            return true;
+        if (!env_no_answer(local) || !row_of(upload) || now_ms(upload->call) >= until ||
+            !env_sleep(api->env, LOOK_MS)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+    }
 }
 
 /* Until the member has judged what came. WRONG_INPUT: it is no good; TEMPORARY: the member died
