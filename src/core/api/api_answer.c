@@ -187,8 +187,8 @@ struct http_answer *api_answer_error(const struct api_call *call, const GError *
     case FETTLE_ERROR_UNREACHABLE:
     case FETTLE_ERROR_STALE_EPOCH:
     case FETTLE_ERROR_PARTED:
-    case FETTLE_ERROR_KILLED:
         return api_refuse(call, 503, "%s", words);
+    case FETTLE_ERROR_KILLED: /* who waited for it: a master that has asked others */
     case FETTLE_ERROR_TIMEOUT:
     case FETTLE_ERROR_UNKNOWN_RESULT: /* no client repeats that by itself */
         return api_refuse(call, looks ? 503 : 504, "%s", words);

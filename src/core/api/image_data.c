@@ -49,6 +49,20 @@ static const struct worker *row_of(const struct upload *upload)
     return row && row->id == upload->row ? row : NULL;
 }
 
+static const struct image *image_of(const struct upload *upload)
+{
+    const struct config *config = cell_config(upload->call->api->cell);
+    return config ? config_get(config, "image", upload->image, NULL) : NULL;
+}
+
+/* Whether what was passed on is an image now, whatever was heard of it. */
+static bool is_whole(const struct upload *upload)
+{
+    const struct image *image = image_of(upload);
+    return image && image->status == IMAGE_ACTIVE && *upload->passed.sha512 &&
+           !strcmp(image->os_hash_value, upload->passed.sha512);
+}
+
 /* Of that service as it is registered, while it is up; 0: it is not. */
 static guint64 generation_of(const struct config *config, guint64 id)
 {
@@ -99,15 +113,27 @@ static struct image_door *open_door(struct upload *upload, guint64 bytes, GError
     }
 }
 
+/* Said twice, it is said once; unheard, all that came would be thrown away. */
 static bool finish(struct upload *upload, GError **error)
 {
+    const struct api *api = upload->call->api;
+    gint64 until = now_ms(upload->call) + DOOR_PATIENCE_MS;
     struct passed_bytes *passed = &upload->passed;
     struct finish_image_args args = {upload->key, upload->claim, passed->bytes, passed->sha512,
                                      (char *)""};
-    void *done = cell_call_at(upload->call->api->cell, upload->node, ROLE_VOLUMED, "finish_image",
-                              &args, error);
-    record_free(&nothing_record, done);
-    return done;
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        void *done =
+            cell_call_at(api->cell, upload->node, ROLE_VOLUMED, "finish_image", &args, &local);
+        record_free(&nothing_record, done);
+        if (done)
+            return true;
+        if (!env_no_answer(local) || !row_of(upload) || now_ms(upload->call) >= until ||
+            !env_sleep(api->env, LOOK_MS)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+    }
 }
 
 /* Until the member has judged what came. WRONG_INPUT: it is no good; TEMPORARY: the member died
@@ -118,12 +144,10 @@ static bool await_verdict(struct upload *upload, GError **error)
     while (row_of(upload))
         if (!env_sleep(api->env, LOOK_MS))
             return fettle_set_ended(error, "the front end");
-    const struct config *config = cell_config(api->cell);
-    const struct image *image = config_get(config, "image", upload->image, NULL);
-    if (image && image->status == IMAGE_ACTIVE &&
-        !strcmp(image->os_hash_value, upload->passed.sha512))
+    if (is_whole(upload))
         return true;
-    bool judged = generation_of(config, upload->service) == upload->generation;
+    const struct image *image = image_of(upload);
+    bool judged = generation_of(cell_config(api->cell), upload->service) == upload->generation;
     g_set_error(error, FETTLE_ERROR, judged ? FETTLE_ERROR_WRONG_INPUT : FETTLE_ERROR_TEMPORARY,
                 "image %s is %s%s%s", upload->image, image ? image_status_shown(image) : "gone",
                 image && *image->status_why ? ": " : "", image ? image->status_why : "");
@@ -192,6 +216,8 @@ struct http_answer *api_image_upload(struct api_call *call, GError **error)
                           image_status_shown(image));
     if (*length)
         g_ascii_string_to_unsigned(length, 10, 0, G_MAXINT64, &promised, NULL);
+    if (*length && !promised) /* on record it would be an upload that others may be the rest of */
+        return api_refuse(call, 400, "an image has at least one byte");
     if (!call->request->stream || promised > LIMIT_IMAGE_BYTES)
         return api_refuse(call, 413, "an image has %" G_GUINT64_FORMAT " bytes at most",
                           (guint64)LIMIT_IMAGE_BYTES);
@@ -199,11 +225,17 @@ struct http_answer *api_image_upload(struct api_call *call, GError **error)
     upload.key = config_work_key(RESOURCE_IMAGE, upload.image);
     record_autoptr(accepted_work) accepted = image_work(
         call, TASK_OPERATION_SAVE_IMAGE, upload.image, promised ? (gint64)promised : -1, error);
-    call->guarded = accepted && promised;
     upload.row = accepted ? accepted->serial : 0;
     bool ok = accepted && pass_on(&upload, promised, error);
     if (accepted && !ok)
         take_back(&upload);
+    if (accepted && !ok && is_whole(&upload)) { /* the member's word alone was lost */
+        g_clear_error(error);
+        ok = true;
+    }
+    /* Not if a master of the version before has accepted it, or one that is lost with that. */
+    const struct image *now = accepted && !ok ? image_of(&upload) : NULL;
+    call->guarded = now && promised && now->promised == (gint64)promised;
     /* What came of it is known now: nothing. And a member's refusal is not the client's. */
     if (accepted && !ok && (env_no_answer(*error) || fettle_error_is(*error, PERMISSION)))
         (*error)->code = FETTLE_ERROR_TEMPORARY;

@@ -371,10 +371,15 @@ void wconf_handle_accept_work(struct wconf *wconf, struct rpc_request *request)
     g_autoptr(GError) error = NULL;
     record_autoptr(accept_work_args) args =
         rpc_request_args(request, &accept_work_args_record, &error);
-    if (args)
-        accept_work(wconf, request, args);
-    else
+    if (!args) {
         rpc_fail(request, error);
+        return;
+    }
+    /* Front ends of the version before do not say it, and their clients repeat the rest as well. */
+    if (!args->promised && !strcmp(request->from_role, ROLE_APID) &&
+        !strcmp(args->operation, task_operation_words[TASK_OPERATION_SAVE_IMAGE]))
+        args->promised = -1;
+    accept_work(wconf, request, args);
 }
 
 /* --- reset_state --- */

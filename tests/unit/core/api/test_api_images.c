@@ -366,6 +366,9 @@ static struct {
     guint64 claim;
     bool takes, finished, drops; /* the member takes the row; all was said; what came is no good */
     bool came;                   /* somebody, to send it */
+    guint deaf;                  /* so often the last word does not reach it */
+    bool unheard;                /* its word that it has heard the end is lost */
+    json_t *without;             /* the request, as a master of the version before understands it */
     guint not_yet;               /* so often the door is asked for before the member is ready */
     guint sees_end;              /* so many looks later it sees that he has gone; 0: never */
     guint looks;
@@ -418,13 +421,34 @@ static json_t *hear_end(const struct rpc_request *request, const char *node, voi
     g_assert_cmpuint(bytes.lines, ==, 1);
     g_assert_cmpstr(json_string_value(json_object_get(request->args, "sum")), ==, SUM);
     g_assert_cmpint(json_integer_value(json_object_get(request->args, "bytes")), ==, strlen(TEXT));
+    if (bytes.deaf > 0) {
+        bytes.deaf--;
+        fettle_set_error(error, UNREACHABLE, "not delivered");
+        return NULL;
+    }
     bytes.finished = true;
-    return json_object();
+    if (!bytes.unheard)
+        return json_object();
+    fettle_set_error(error, UNKNOWN_RESULT, "the connection was lost");
+    return NULL;
+}
+
+static json_t *understand_less(const struct rpc_request *request, const char *node, void *data,
+                               GError **error)
+{
+    bytes.without = json_deep_copy(request->args);
+    json_object_del(bytes.without, "promised");
+    fettle_set_error(error, TEMPORARY, "it is being looked at");
+    return NULL;
 }
 
 /* What node1's member does while an upload waits. */
 static void work(void)
 {
+    if (bytes.without) {
+        fake_script(world.world, NULL, ROLE_WCONFD, "accept_work", NULL, NULL);
+        g_free(storage_ask(storage_cli, "accept_work", g_steal_pointer(&bytes.without)));
+    }
     const struct worker *row = bytes.key ? storage_row(bytes.key) : NULL;
     if (row && !row->service_id && bytes.takes) {
         bytes.claim = api_take(bytes.key);
@@ -658,6 +682,60 @@ static void test_rest_of_a_pipe(void)
     tear_down_bytes();
 }
 
+/* A master of the version before, or one that has lost what the last one had stored: nobody will
+ * know what the first upload had. */
+static void test_not_on_record(void)
+{
+    const char *id = set_up_bytes();
+    fake_script(world.world, NULL, ROLE_WCONFD, "accept_work", understand_less, NULL);
+    assert_upload(id, "twelve" API_CLIENT_GONE, "409 ");
+    g_assert_nonnull(strstr(api_answered()->body, "nothing of the image is kept: send all of it"));
+    assert_given_back();
+    assert_upload(id, TEXT, "204 ");
+    tear_down_bytes();
+}
+
+/* So it says nothing of how much is to come. */
+static void test_front_end_before(void)
+{
+    const char *id = set_up_bytes();
+    assert_upload(id, "twelve" API_CLIENT_GONE, "503 ");
+    assert_given_back();
+    json_t *args = json_make("{s:s,s:s,s:s}", "resource_type", "Image", "operation", "save-image",
+                             "resource", id);
+    g_autofree char *rest = storage_ask(api_front(), "accept_work", json_deep_copy(args));
+    g_assert_nonnull(strstr(rest, "what is sent now may be the rest of that"));
+    const char *other = make("tock", "");
+    json_object_set_new(args, "resource", json_string(other));
+    g_autofree char *first = storage_ask(api_front(), "accept_work", json_deep_copy(args));
+    g_assert_nonnull(strstr(first, "serial"));
+    g_free(storage_ask(storage_cli, "reset_state",
+                       json_make("{s:s,s:s,s:s}", "resource_type", "Image", "resource", other,
+                                 "status", "queued")));
+    bytes.key = NULL;
+    assert_upload(other, TEXT, "409 ");
+    g_autofree char *whole = storage_ask(storage_cli, "accept_work", args);
+    g_assert_nonnull(strstr(whole, "serial")); /* who begins at the beginning may */
+    tear_down_bytes();
+}
+
+/* What has come counts, and is kept: whoever sent it is told so. */
+static void test_lost_word(void)
+{
+    const char *id = set_up_bytes();
+    bytes.unheard = true;
+    assert_upload(id, TEXT, "204 ");
+    image_says(id, "status", "active");
+    tear_down_bytes();
+    id = set_up_bytes();
+    bytes.deaf =
+        3; /* and is told again until he has heard it: all that came would be thrown away */
+    assert_upload(id, TEXT, "204 ");
+    g_assert_cmpuint(bytes.deaf, ==, 0);
+    image_says(id, "status", "active");
+    tear_down_bytes();
+}
+
 /* The row is the member's before that has begun with it: nothing was sent yet, so it is asked
  * again.
  */
@@ -675,6 +753,8 @@ static void test_slow_member(void)
 static void test_promised(void)
 {
     const char *id = set_up_bytes();
+    length_said = "0"; /* no bytes are the rest of nothing */
+    assert_upload(id, "", "400 ");
     g_autofree char *path = path_of(id, "/file");
     api_with("content-length", "13");
     api_with("content-type", "application/octet-stream");
@@ -703,6 +783,9 @@ int main(int argc, char **argv)
     g_test_add_func("/api-images/bytes", test_bytes);
     g_test_add_func("/api-images/bad-bytes", test_bad_bytes);
     g_test_add_func("/api-images/rest-of-a-pipe", test_rest_of_a_pipe);
+    g_test_add_func("/api-images/not-on-record", test_not_on_record);
+    g_test_add_func("/api-images/front-end-before", test_front_end_before);
+    g_test_add_func("/api-images/lost-word", test_lost_word);
     g_test_add_func("/api-images/slow-member", test_slow_member);
     g_test_add_func("/api-images/promised", test_promised);
     g_test_add_func("/api-images/all-seen", test_all_seen);

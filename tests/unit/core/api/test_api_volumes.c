@@ -525,6 +525,22 @@ static void test_paths_without_a_project(void)
     api_tear_down();
 }
 
+static json_t *ends(const struct rpc_request *request, const char *node, void *data, GError **error)
+{
+    fettle_set_error(error, KILLED, "the calling process ends");
+    return NULL;
+}
+
+/* A master that ends while it waits for what it has asked others for does not know of it. */
+static void test_master_that_ends(void)
+{
+    api_set_up(NULL);
+    fake_script(world.world, NULL, ROLE_WCONFD, "accept_work", ends, NULL);
+    api_refused(504, "the calling process ends", "POST", "/volumes", "{\"volume\": {\"size\": 1}}");
+    fake_script(world.world, NULL, ROLE_WCONFD, "accept_work", NULL, NULL);
+    api_tear_down();
+}
+
 /* A page goes on behind its marker, also if that does not fit any more. */
 static void test_marker_that_fits_no_more(void)
 {
@@ -591,6 +607,7 @@ int main(int argc, char **argv)
     g_test_add_func("/api_volumes/force-with-snapshots#CLN-65", test_force_with_snapshots);
     g_test_add_func("/api_volumes/hosts-are-hidden", test_hosts_are_hidden);
     g_test_add_func("/api_volumes/paths-without-a-project", test_paths_without_a_project);
+    g_test_add_func("/api-volumes/master-that-ends", test_master_that_ends);
     g_test_add_func("/api_volumes/marker-that-fits-no-more", test_marker_that_fits_no_more);
     g_test_add_func("/api_volumes/all_routes", test_all_routes);
     return g_test_run();

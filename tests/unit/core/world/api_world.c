@@ -362,6 +362,11 @@ static json_t *answer_never(const struct rpc_request *request, const char *to_no
     return NULL;
 }
 
+const struct env *api_front(void)
+{
+    return env;
+}
+
 void api_deafen(bool deaf)
 {
     fake_script(world.world, NULL, ROLE_WCONFD, "wait_changes", deaf ? answer_never : NULL, NULL);

@@ -13,6 +13,8 @@
 /* Started, with a copy; `more` as in storage_set_up(). A member is registered: node1's. */
 void api_set_up(GPtrArray *more);
 void api_tear_down(void);
+/* The front end's process. */
+const struct env *api_front(void);
 /* Who asks from now on: admin, member and reader are PROJECT1's, other is a member of PROJECT2; ""
  * has no token. "admin" at first. */
 void api_be(const char *who);
