@@ -15,9 +15,9 @@ def programs():
         for where, _, names in os.walk(os.path.join(TOP, folder)):
             for path in (os.path.join(where, name) for name in names):
                 with open(path, 'rb') as file:
-                    code = file.read()
-                if path.endswith('.py') or code.startswith(b'#!/usr/bin/env python3'):
-                    yield os.path.relpath(path, TOP), ast.parse(code)
+                    first = file.readline()
+                    if path.endswith('.py') or first.startswith(b'#!/usr/bin/env python3'):
+                        yield os.path.relpath(path, TOP), ast.parse(first + file.read())
 
 
 def defined(tree):
