@@ -170,7 +170,7 @@ def test_keys():
     global other
     clouds = os.path.join(lab.directory, 'clouds.yaml')
     shutil.copy(clouds, clouds + '.kept')  # that of the last one lies there
-    port = api.free_port()
+    port = fettlelib.free_port()
     made = lab.json('api', 'init', '--node', 'node1', '--listen', str(port), '--tls', 'yes', '--user', USER.pw_name)
     other = api.Front(lab, 'node1', port, made['password'])
     other.base, other.authority = made['url'], os.path.join(lab.directory, 'before.crt')
