@@ -296,6 +296,9 @@ struct ms_commit *ms_commit_after(const struct ms *ms, guint64 serial);
 guint64 ms_last_serial(const struct ms *ms);
 /* Its store is what the last masters had, at some serial. */
 bool ms_is_whole(const struct ms *ms, const struct ms_host *host);
+/* Its copy is of what was given up by a person's word: no new master is to be made of it, though it
+ * may be the most that is left. */
+bool ms_is_given_up(const struct ms *ms, const struct ms_host *host);
 /* Nothing has happened to them and between them for so long. */
 bool ms_steady(const struct ms *ms, guint a, guint b, gint64 since_ms);
 

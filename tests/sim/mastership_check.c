@@ -445,6 +445,13 @@ bool ms_is_whole(const struct ms *ms, const struct ms_host *host)
     return is_on_branch(ms, &at);
 }
 
+bool ms_is_given_up(const struct ms *ms, const struct ms_host *host)
+{
+    struct copy_position at;
+    model_store_position(host->store, &at);
+    return !is_on_branch(ms, &at) && was_lost(ms, &at);
+}
+
 static int compare_positions(const struct copy_position *a, const struct copy_position *b)
 {
     if (a->history != b->history)

@@ -31,7 +31,8 @@ static void make_sure(struct ms *ms, const struct ms_host *from, bool alone)
         struct ms_host *host = &ms->hosts[i];
         bool reachable = is_reachable(ms, from, host);
         bool dead = may_be_master(ms, host) && (!reachable || !host->epoch);
-        if (host == from || (!dead && !(alone && !(reachable && host->wconfd && !host->frozen))))
+        bool silent = !reachable || !host->wconfd || host->frozen;
+        if (host == from || (!dead && !(alone && (silent || ms_is_given_up(ms, host)))))
             continue;
         ms_power_off(host);
         host->gone = host->gone || alone;
@@ -73,23 +74,13 @@ static void unsay(struct ms *ms, const bool *gone)
         ms->hosts[i].gone = ms->hosts[i].gone && gone[i];
 }
 
-/* Whether each copy that the new master may be made of is of what there is: nobody goes back to
- * what was given up by such a word before, be it the most that is left. */
-static bool all_are_whole(const struct ms *ms)
-{
-    for (guint i = 0; i < ms->hosts_count; i++)
-        if (ms->hosts[i].powered && !ms_is_whole(ms, &ms->hosts[i]))
-            return false;
-    return true;
-}
-
 static bool take_over(struct ms *ms, struct ms_host *host, const char *to, bool alone)
 {
     bool gone[MS_HOSTS];
     for (guint i = 0; i < ms->hosts_count; i++)
         gone[i] = ms->hosts[i].gone;
-    if (!host->powered || host->paused || !host->wconfd || (alone && !all_are_whole(ms)))
-        return false;
+    if (!host->powered || host->paused || !host->wconfd || (alone && !ms_is_whole(ms, host)))
+        return false; /* nobody goes back to what was given up by such a word before */
     ms->busy = true;
     if (!ms->etcd)
         make_sure(ms, host, alone);
