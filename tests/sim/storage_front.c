@@ -245,6 +245,7 @@ guint storage_front_ask(const struct env *client, const struct storage_exchange 
         *ret = json_parse_limited(answer->body, answer->body_len, MIB(4), NULL);
     ms_tell(ms, "front end %u: %s %s: %u %.200s", exchange->front->host->host->index + 1, method,
             path, status, answer && status >= 400 ? answer->body : "");
-    g_ptr_array_remove_fast(storage->fronts->exchanges, exchange);
+    if (answer) /* else the front end may come to it yet */
+        g_ptr_array_remove_fast(storage->fronts->exchanges, exchange);
     return status;
 }
