@@ -336,9 +336,8 @@ static void serve(void *data)
     struct serving *serving = data;
     struct api_call *call = &serving->call;
     g_autoptr(GError) error = NULL;
-    bool begins = !task_killed(); /* else the request may have gone before */
-    struct http_answer *answer = begins ? run(call, &error) : NULL;
-    if (!answer && !task_killed())
+    struct http_answer *answer = run(call, &error);
+    if (!answer)
         answer = api_answer_error(call, error);
     if (task_killed()) {
         http_answer_free(answer);

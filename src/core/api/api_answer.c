@@ -99,8 +99,6 @@ static json_t *error_body(enum api_service service, guint status, const char *me
 /* Glance's errors are pages for who takes them: its client reads those, and breaks at JSON. */
 static bool wants_page(const struct api_call *call)
 {
-    if (task_killed()) /* and the request may have gone */
-        return false;
     const char *accept = http_request_header(call->request, "accept");
     return call->service == API_IMAGE && *accept && !strstr(accept, "json");
 }
@@ -125,8 +123,8 @@ static bool sends_bytes(const struct http_request *request)
  * a pipe: so neither is an answer to bytes of an image (docs/design/api.md, 23). */
 static guint status_for_bytes(const struct api_call *call, guint status)
 {
-    bool repeated = (status == 401 || (status == 503 && !call->guarded)) && !task_killed() &&
-                    sends_bytes(call->request);
+    bool repeated =
+        (status == 401 || (status == 503 && !call->guarded)) && sends_bytes(call->request);
     return !repeated ? status : status == 401 ? 403 : 409;
 }
 
