@@ -17,7 +17,7 @@ struct udp_server {
     guint port;
     size_t max_bytes;
     char *buffer;
-    char *(*answer)(const char *data, size_t len, size_t *ret_len, void *user);
+    char *(*answer)(const char *from, const char *data, size_t len, size_t *ret_len, void *user);
     void *user;
 };
 
@@ -58,7 +58,12 @@ static void answer_one(struct udp_server *server, size_t len, const union place 
                        socklen_t peer_len)
 {
     size_t reply_len = 0;
-    g_autofree char *reply = server->answer(server->buffer, len, &reply_len, server->user);
+    char from[INET6_ADDRSTRLEN] = "";
+    bool six = peer->any.sa_family == AF_INET6;
+    inet_ntop(peer->any.sa_family,
+              six ? (const void *)&peer->six.sin6_addr : (const void *)&peer->four.sin_addr, from,
+              sizeof from);
+    g_autofree char *reply = server->answer(from, server->buffer, len, &reply_len, server->user);
     /* What does not get away is lost, as a datagram may be. */
     if (reply)
         (void)!sendto(server->fd, reply, reply_len, MSG_NOSIGNAL, &peer->any, peer_len);

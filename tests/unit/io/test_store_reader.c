@@ -311,7 +311,8 @@ struct candidate {
     guint port;
 };
 
-static char *candidate_answer(const char *data, size_t len, size_t *ret_len, void *user)
+static char *candidate_answer(const char *from, const char *data, size_t len, size_t *ret_len,
+                              void *user)
 {
     struct candidate *candidate = user;
     g_autoptr(confd_key_t) right = confd_key_new(KEY, strlen(KEY));
