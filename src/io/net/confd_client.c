@@ -86,6 +86,16 @@ GPtrArray *confd_candidates_known(const struct node_paths *paths, GError **error
     return NULL;
 }
 
+GPtrArray *confd_candidates_of(const struct monitor_config *config, guint port)
+{
+    GPtrArray *list = candidates_new();
+    for (guint i = 0; i < MIN(config->candidates->len, LIMIT_CONFD_CANDIDATES); i++) {
+        const struct monitor_candidate *candidate = config->candidates->pdata[i];
+        candidate_add(list, candidate->name, candidate->address, port);
+    }
+    return list;
+}
+
 /* "10.0.0.1", "10.0.0.1:1814", "fd00::1", "[fd00::1]:1814" */
 static bool split_place(const char *text, char **ret_address, guint *ret_port)
 {

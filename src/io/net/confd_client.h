@@ -16,6 +16,8 @@ struct confd_candidate {
 /* The candidates that this host was told of, from var/node/state.json and etc/node.json; array that
  * frees them. UNKNOWN_ENTITY if it was told of none. */
 GPtrArray *confd_candidates_known(const struct node_paths *paths, GError **error);
+/* Those that monitoring was told of. */
+GPtrArray *confd_candidates_of(const struct monitor_config *config, guint port);
 /* From "ADDRESS[:PORT],[ADDRESS6]:PORT,…". */
 GPtrArray *confd_candidates_parse(const char *text, GError **error);
 
