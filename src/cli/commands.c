@@ -19,7 +19,8 @@ static const struct command *const parts[] = {
     import_commands,  backup_commands,      ganeti_commands,
     volume_commands,  snapshot_commands,    volume_backup_commands,
     image_commands,   volume_type_commands, cleanup_commands,
-    api_commands,     help_commands,        NULL};
+    api_commands,     metrics_commands,     help_commands,
+    NULL};
 
 const struct command *const *cli_parts(void)
 {
