@@ -444,18 +444,6 @@
 #define LIMIT_TOOL_OUTPUT_BYTES MIB(16)      /* what is taken of a program's output */
 #define LIMIT_NETWORK_TOOL_MS 10000u         /* one run of ip or ovs-vsctl */
 #define LIMIT_BRIDGES_MS 10000u              /* what they say of bridges is asked anew after that */
-#define LIMIT_PROC_BYTES MIB(4)       /* of a file of /proc */
-#define LIMIT_STATS_FILE_BYTES MIB(1) /* of a file of run/stats */
-#define LIMIT_CPU_SAMPLES 1024        /* kept for the average of the processors */
-#define MONITOR_WAIT_MS 900u          /* for collectors, before what they told last is told again */
-#define MONITOR_CONFD_MS 700u         /* for the answers of all candidates' ConfD */
-#define MONITOR_SETTINGS_MS 10000u    /* between two questions for settings */
-#define MONITOR_FILES_MS 500          /* what was read of run/stats serves all collectors for so long */
-#define MONITOR_STALE_MS 15000        /* three times what daemons write it again after */
-#define MONITOR_CPU_WINDOW_MS 600000  /* that processors' load is the average of */
-#define STATS_PERIOD_MS 5000u         /* between two writings of figures for monitoring */
-#define LIMIT_COLLECTORS 64    /* of monitoring, that the cluster has settings for */
-#define LIMIT_STATS_DRIVES 256 /* of one guest, in its figures */
 #define LIMIT_SERVICES 32                    /* daemons that a node reports */
 #define LIMIT_BAD_JOB_FILES 100              /* that are named as set aside */
 #define LIMIT_SERVICE_RECORD_S 60            /* news of a node's daemons are on record so often */
@@ -511,3 +499,17 @@
 #define LIMIT_CONSOLE_READ_BYTES KIB(64)  /* one answer */
 #define CONSOLE_TRIM_MS 10000u            /* between two looks whether there is more */
 #define CONSOLE_WRITE_MS 2000u            /* for a guest to take what was typed */
+
+/* Monitoring of a node, and what its daemons leave for it */
+#define LIMIT_PROC_BYTES MIB(4)       /* of a file of /proc */
+#define LIMIT_STATS_FILE_BYTES MIB(1) /* of a file of run/stats */
+#define LIMIT_STATS_DRIVES 256        /* of one guest, in its figures */
+#define LIMIT_CPU_SAMPLES 1024        /* kept for the average of the processors */
+#define LIMIT_COLLECTORS 64           /* that the cluster has settings for */
+#define STATS_PERIOD_MS 5000u         /* between two writings of figures */
+#define MONITOR_STALE_MS 15000        /* three times that */
+#define MONITOR_WAIT_MS 900u          /* for collectors, before what they told last is told again */
+#define MONITOR_CONFD_MS 700u         /* for the answers of all candidates' ConfD */
+#define MONITOR_FILES_MS 500 /* what was read of run/stats serves all collectors for so long */
+#define MONITOR_SETTINGS_MS 10000u   /* between two questions for settings */
+#define MONITOR_CPU_WINDOW_MS 600000 /* that processors' load is the average of */

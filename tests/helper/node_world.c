@@ -1,6 +1,4 @@
-/*
- * Two nodes and a master for unit tests of core/node; see node_world.h.
- */
+/* Two nodes and a master for unit tests of core/node; see node_world.h. */
 #include "helper/node_world.h"
 
 #include "core/config/voucher.h"

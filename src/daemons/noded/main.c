@@ -14,9 +14,9 @@
 #include "daemons/common/daemon.h"
 #include "daemons/noded/forget.h"
 #include "daemons/noded/join.h"
+#include "io/mond_place.h"
 #include "io/net/authority.h"
 #include "io/net/bus.h"
-#include "io/mond_place.h"
 #include "io/real_env.h"
 
 static struct {

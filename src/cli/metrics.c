@@ -32,10 +32,10 @@ static void print_json(void)
         const struct metric *metric = &metrics[i];
         g_autofree char *name = name_of(metric);
         g_autofree char *labels = labels_of(metric);
-        json_array_append_new(list, json_make("{ss ss ss ss ss ss}", "name", name, "type",
-                                              type_of(metric), "unit", metric->unit, "labels",
-                                              labels, "collector", metric->source, "help",
-                                              metric->help));
+        json_array_append_new(list,
+                              json_make("{ss ss ss ss ss ss}", "name", name, "type",
+                                        type_of(metric), "unit", metric->unit, "labels", labels,
+                                        "collector", metric->source, "help", metric->help));
     }
     cli_print_json(list);
 }
@@ -52,8 +52,8 @@ static int metrics_list(struct cli *cli, int argc, char **argv, GError **error)
     for (guint i = 0; i < metrics_count; i++) {
         g_autofree char *name = name_of(&metrics[i]);
         g_autofree char *labels = labels_of(&metrics[i]);
-        json_array_append_new(rows, json_make("[[is][is][is]]", 0, name, 0, labels, 0,
-                                              metrics[i].help));
+        json_array_append_new(rows,
+                              json_make("[[is][is][is]]", 0, name, 0, labels, 0, metrics[i].help));
     }
     cli_print_rows(cli, NULL, (const char *const[]){"metric", "labels", "help", NULL}, rows);
     return 0;
