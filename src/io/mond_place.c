@@ -15,10 +15,15 @@ static bool make(const char *above, const char *name, mode_t mode, uid_t uid, gi
                  GError **error)
 {
     g_autofree char *path = g_build_filename(above, name, NULL);
+    struct stat about;
     if (!files_make_folder(path, mode, error))
         return false;
-    return (lchown(path, uid, gid) == 0 && chmod(path, mode) == 0) ||
-           files_error("open to monitoring", path, error);
+    bool ok = lstat(path, &about) == 0;
+    if (ok && (about.st_uid != uid || about.st_gid != gid))
+        ok = lchown(path, uid, gid) == 0;
+    if (ok && (about.st_mode & 07777) != mode)
+        ok = chmod(path, mode) == 0;
+    return ok || files_error("open to monitoring", path, error);
 }
 
 bool mond_place_make(const struct node_paths *paths, GError **error)

@@ -193,7 +193,8 @@ mount -t tmpfs none "$0/merged/tmp"
         """A daemon with its unit's capabilities, system calls, read-only file system and network (sandbox.py says what is missing).
         `again`: it is started whenever it has ended."""
         values = unit(f'fettle-{name}.service')
-        lines = [f'mount --bind {path} {path}' for path in values['ReadWritePaths'][0].replace('-/', '/').split()]
+        lines = [f'install -d -m 0700 -o {values["User"][0]} /run/{folder}' for folder in values.get('RuntimeDirectory', [])]
+        lines += [f'mount --bind {path} {path}' for path in values['ReadWritePaths'][0].replace('-/', '/').split()]
         lines += ['mount --bind /srv /srv', 'mount -o remount,bind,ro /']
         program = f'python3 /sandbox.py run /plan.json fettle-{name}.service {values["ExecStart"][0]} {" ".join(more)}'
         lines.append(f'while :; do {program} || :; sleep 0.2; done' if again else f'exec {program}')

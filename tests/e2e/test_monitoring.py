@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import time
 
@@ -68,6 +69,11 @@ def metric(node, name, **labels):
     found = [line for line in found if all(f'{key}="{value}"' in line for key, value in labels.items())]
     assert len(found) <= 1, found
     return float(found[0].rsplit(' ', 1)[1]) if found else None
+
+
+def lab_log(node):
+    with open(os.path.join(lab.directory, 'log', node, 'mond.log'), encoding='utf-8', errors='replace') as file:
+        return file.read()
 
 
 # --- the tests ---
@@ -316,6 +322,34 @@ def test_degraded():
     wait_until('it is answered again', lambda: meant()['code'] < 8, 120)
 
 
+@title('/monitoring/tls-with-a-certificate-of-the-operator')
+def test_tls():
+    path = os.path.join(lab.root('node2'), 'etc/mond.pem')
+    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=node2', '-keyout', path,
+                    '-out', path + '.crt'], check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    with open(path, 'a', encoding='utf-8') as file, open(path + '.crt', encoding='utf-8') as certificate:
+        file.write(certificate.read())
+    os.unlink(path + '.crt')
+    restarts = daemon('node2')['restarts']
+    lab.lab('kill', 'mond@node2')
+    try:
+        wait_until('it is back', lambda: daemon('node2')['ready'] and daemon('node2')['restarts'] > restarts, 60)
+        trust = ssl.create_default_context(cafile=path)
+        trust.check_hostname = False
+        line = http.client.HTTPSConnection('127.0.0.1', daemon('node2')['port'], timeout=60, context=trust)
+        line.request('GET', '/1/report/all')
+        answer = line.getresponse()
+        assert answer.status == 200 and len(json.load(answer)) >= 9
+        line.close()
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('no certificate')
+        lab.lab('kill', 'mond@node2')
+        wait_until('it says why it does not start', lambda: 'mond.pem: ' in lab_log('node2'), 60)
+    finally:
+        os.unlink(path)
+    wait_until('it is back without', lambda: daemon('node2')['ready'] and get('node2', '/')[0] == 200, 60)
+
+
 @title('/monitoring/idle-connections')
 def test_idle():
     """As many as one address may have, and more that are refused; another one is answered."""
@@ -347,4 +381,4 @@ if __name__ == '__main__':
             wait_until(f'monitoring of {one} is there', lambda one=one: daemon(one)['ready'], 60)
             wait_until(f'{one} is told', lambda one=one: status_of(one, 'instance/inst-status-fettle')['code'] == 0, 90)
         e2e.run(test_each_node, test_form, test_roles, test_drained, test_figures, test_promtool, test_own, test_replica, test_settings,
-                test_bad_sources, test_without_noded, test_sockets, test_idle, test_degraded, test_logs)
+                test_bad_sources, test_without_noded, test_sockets, test_tls, test_idle, test_degraded, test_logs)

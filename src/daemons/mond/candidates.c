@@ -12,14 +12,16 @@
 
 struct candidates {
     const struct env *env;
+    const char *address;
     guint port;
     struct pool *pool;
 };
 
-struct candidates *candidates_new(const struct env *env, guint port)
+struct candidates *candidates_new(const struct env *env, const char *address, guint port)
 {
     struct candidates *candidates = g_new(struct candidates, 1);
-    *candidates = (struct candidates){env, port, pool_new("questions to ConfD", THREADS, WAITING)};
+    *candidates =
+        (struct candidates){env, address, port, pool_new("questions to ConfD", THREADS, WAITING)};
     return candidates;
 }
 
@@ -32,6 +34,7 @@ void candidates_free(struct candidates *candidates)
 /* --- one question --- */
 
 struct question {
+    const char *from;
     GPtrArray *candidates;
     struct confd_key *key;
     enum confd_type type;
@@ -53,8 +56,8 @@ static void question_free(void *data)
 static void put_question(void *data)
 {
     struct question *question = data;
-    question->heard = confd_ask(question->candidates, question->key, question->type,
-                                question->query, MONITOR_CONFD_MS);
+    question->heard = confd_ask_from(question->from, question->candidates, question->key,
+                                     question->type, question->query, MONITOR_CONFD_MS);
 }
 
 static struct monitor_config *read_told(const struct candidates *candidates, GError **error)
@@ -101,7 +104,8 @@ json_t *candidates_ask(enum confd_type type, const char *query, void *data, GErr
     if (!config)
         return NULL;
     struct question *question = g_new0(struct question, 1);
-    *question = (struct question){.candidates = confd_candidates_of(config, candidates->port),
+    *question = (struct question){.from = candidates->address,
+                                  .candidates = confd_candidates_of(config, candidates->port),
                                   .key = confd_key_new(config->key, strlen(config->key)),
                                   .type = type,
                                   .query = query ? json_string(query) : json_null()};

@@ -10,8 +10,8 @@
 
 struct candidates;
 
-/* `port`: of ConfD, on every candidate. */
-struct candidates *candidates_new(const struct env *env, guint port);
+/* `address`: of this node, borrowed; `port`: of ConfD, on every candidate. */
+struct candidates *candidates_new(const struct env *env, const char *address, guint port);
 /* After the environment: its tasks may still wait for an answer. */
 void candidates_free(struct candidates *candidates);
 /* As monitor_ask_fn; `data` is a struct candidates. */

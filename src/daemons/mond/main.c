@@ -107,7 +107,7 @@ static struct env *setup(const char *root, GError **error)
     if (!mond.env)
         return NULL;
     const struct node_config *config = real_env_config(mond.env);
-    mond.candidates = candidates_new(mond.env, (guint)config->confd_port);
+    mond.candidates = candidates_new(mond.env, config->address, (guint)config->confd_port);
     mond.monitor = monitor_new(mond.env, config->name, candidates_ask, mond.candidates);
     return listen_there(error) ? mond.env : NULL;
 }

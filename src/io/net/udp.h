@@ -29,3 +29,5 @@ guint udp_server_port(const struct udp_server *server);
 /* A socket connected to a peer, for asking: non-blocking, -1 with the error. The caller closes it.
  */
 int udp_dial(const char *address, guint port, GError **error);
+/* The same from an address of this host; NULL: the host chooses one. */
+int udp_dial_from(const char *from, const char *address, guint port, GError **error);

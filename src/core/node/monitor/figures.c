@@ -184,7 +184,7 @@ static void look(struct figures *figures, struct guest *guest, struct guest_figu
 {
     struct node_core *node = figures->node;
     guint64 generation = guest->record->generation;
-    const char *instance = guest->record->instance;
+    g_autofree char *instance = g_strdup(guest->record->instance);
     gint64 began_ms = now_ms(figures);
     bool answers = guest_query(guest);
     if (task_killed() || !is_there(guest, generation) || guest->making)

@@ -675,6 +675,34 @@ static void test_end(void)
     g_hash_table_unref(request.headers);
 }
 
+/* What a ConfD of Ganeti 3.0 answers, as it was recorded (MON-04). */
+static void test_ganeti(void)
+{
+    struct fixture f;
+    begin(&f);
+    f.answers.settings = json_loads(
+        "{\"cpu-avg-load\": {\"active\": true, \"interval\": 5000000}, \"diskstats\": {\"active\": "
+        "false, \"interval\": 5000000}, \"inst-status-xen\": {\"active\": true, \"interval\": "
+        "5000000}}",
+        0, NULL);
+    f.answers.instances = json_loads(
+        "[[{\"name\": \"i1\", \"primary_node\": \"" NODE1 "\", \"os\": \"noop\", \"hypervisor\": "
+        "\"fake\", \"hvparams\": {}, \"beparams\": {}, \"osparams\": {}, \"admin_state\": \"up\", "
+        "\"nics\": [], \"disks\": [], \"disks_active\": true, \"ctime\": 1795190036.1, \"mtime\": "
+        "1795190036.2, \"uuid\": \"" WEB1 "\", \"serial_no\": 1, \"tags\": []}], []]",
+        0, NULL);
+    put_stats(&f, WEB1 ".stats", GUEST(WEB1, "i1", "running", ""), 0);
+    fake_advance(f.world, 10000);
+    put_stats(&f, WEB1 ".stats", GUEST(WEB1, "i1", "running", ""), 0);
+    g_autofree char *off = body_of(&f, "/1/report/storage/diskstats", 404);
+    json_autoptr data = data_of(&f, "/1/report/instance/inst-status-fettle");
+    const json_t *i1 = json_array_get(json_object_get(data, "instances"), 0);
+    g_assert_cmpstr(text_at(i1, "adminState"), ==, "up");
+    g_assert_cmpfloat(json_real_value(json_object_get(i1, "mtime")), ==, 1795190036.2);
+    assert_status(data, 0, "");
+    end(&f);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -690,6 +718,7 @@ int main(int argc, char **argv)
     g_test_add_func("/monitor/no-stats", test_no_stats);
     g_test_add_func("/monitor/instances", test_instances);
     g_test_add_func("/monitor/no-configuration#MON-05", test_no_configuration);
+    g_test_add_func("/monitor/ganeti#MON-04", test_ganeti);
     g_test_add_func("/monitor/slow", test_slow);
     g_test_add_func("/monitor/slow-from-the-beginning", test_slow_from_the_beginning);
     g_test_add_func("/monitor/settings", test_settings);
