@@ -140,6 +140,10 @@ static void test_collectors(void)
     g_assert_cmpuint(cluster()->collectors_off->len, ==, 1);
     g_assert_cmpstr(cluster()->collectors_off->pdata[0], ==, "drbd");
     g_assert_cmpuint(cluster()->collector_intervals->len, ==, 0);
+}
+
+static void test_collectors_refused(void)
+{
     ops_expect_refusal(
         world, run("OP_CLUSTER_SET_PARAMS", json_make("{s[s]}", "data_collectors", "drbd=perhaps")),
         "data_collectors: drbd=perhaps: must be drbd=yes or drbd=no", "wrong_input");
@@ -378,6 +382,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add("/settings/set", test_settings);
     add("/settings/collectors", test_collectors);
+    add("/settings/collectors-refused", test_collectors_refused);
     add("/settings/of-recovery", test_settings_of_recovery);
     add("/settings/patterns#RCV-26", test_patterns);
     add("/settings/patterns-refused", test_patterns_refused);
