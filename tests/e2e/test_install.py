@@ -122,8 +122,8 @@ def test_completions():
 
 @title('/install/documentation')
 def test_documentation():
-    """The guide and the reference lie beside each other, so that each page finds what it links to."""
-    for folder in ('guide', 'reference'):
+    """The guide, the reference and what is for Prometheus lie beside each other, so that each page finds what it links to."""
+    for folder in ('guide', 'monitoring', 'reference'):
         there = staged.below('share/doc/fettle', folder)
         assert sorted(os.listdir(there)) == sorted(os.listdir(os.path.join(e2e.ROOT, 'docs', folder)))
         for page in os.listdir(there):
