@@ -116,10 +116,21 @@ static void write_file(struct figures *figures, const char *file, const struct r
 
 /* --- guests --- */
 
+/* One that it should have and does not mirror to is told too: it lacks what was written since. */
+static void fill_lost_replica(const struct instance *spec, struct guest_stats *stats)
+{
+    if (!spec || spec->disk_template != TEMPLATE_MIRROR)
+        return;
+    text_set(&stats->replica, spec->replica);
+    stats->replica_state = REPLICA_STALE;
+}
+
 static void fill_replica(const struct guest *guest, struct guest_stats *stats)
 {
-    if (!guest->record->target)
+    if (!guest->record->target) {
+        fill_lost_replica(guest->record->spec, stats);
         return;
+    }
     text_set(&stats->replica, guest->record->target->replica);
     text_set(&stats->held, guest->held ? guest->held : "");
     stats->replica_state = guest->replica_state;

@@ -112,6 +112,25 @@ static void test_late(void)
     node_world_free(nw);
 }
 
+/* Its node mirrors to nothing any more, and it is still told that there should be one. */
+static void test_lost_replica(void)
+{
+    struct node_world *nw = monitored_world();
+    nw_create_and_start(nw);
+    nw_pass(nw, 2 * STATS_PERIOD_MS);
+    json_autoptr well = file_of(nw, FILE_STATS, WEB1 ".stats");
+    g_assert_cmpstr(text(well, "replica_state"), ==, "in-sync");
+    g_assert_cmpstr(text(well, "replica"), ==, nw->web1.replica);
+    nw_cut(nw, &nw->b, true);
+    nw_until(nw, nw->web1.state == REPLICA_STALE);
+    nw_pass(nw, 3 * STATS_PERIOD_MS);
+    json_autoptr lost = file_of(nw, FILE_STATS, WEB1 ".stats");
+    g_assert_cmpstr(text(lost, "replica"), ==, nw->web1.replica);
+    g_assert_cmpstr(text(lost, "replica_state"), ==, "stale");
+    g_assert_cmpstr(text(lost, "mirror"), ==, "none");
+    node_world_free(nw);
+}
+
 /* A disk that takes nothing, and a daemon that is killed in the middle: nothing rests on it. */
 static void test_cannot_write(void)
 {
@@ -178,6 +197,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/monitored/figures#MON-04", test_figures);
     g_test_add_func("/monitored/late#MON-04", test_late);
+    g_test_add_func("/monitored/lost-replica#MON-02", test_lost_replica);
     g_test_add_func("/monitored/cannot-write", test_cannot_write);
     g_test_add_func("/monitored/told#MON-04", test_told);
     g_test_add_func("/monitored/told-torn", test_told_torn);
