@@ -42,7 +42,8 @@ static json_t *list_collectors(const struct monitor *monitor)
 struct serving {
     struct monitor *monitor;
     guint64 which; /* collectors that the answer is made of */
-    bool one, metrics;
+    bool metrics;
+    const struct collector *one; /* the only one; NULL: any number */
     char *accept;
     monitor_answer_fn done;
     void *data;
@@ -66,6 +67,14 @@ static void answer_json(const struct serving *serving, const json_t *json)
     serving->done(answer, serving->data);
 }
 
+static void answer_off(const struct serving *serving, const struct collector *collector)
+{
+    answer_text(serving, 404,
+                g_strdup_printf("the data collector %s is switched off in this cluster; on again: "
+                                "fettle cluster modify --data-collectors %s=yes",
+                                collector->name, collector->name));
+}
+
 static void answer_metrics(const struct serving *serving)
 {
     const char *type;
@@ -83,7 +92,10 @@ static void answer_reports(const struct serving *serving)
     for (guint i = 0; i < COLLECTOR_COUNT; i++)
         if (serving->which >> i & 1 && serving->monitor->collected[i].setting.active)
             json_array_append_new(list, monitor_report(serving->monitor, (enum collector_id)i));
-    answer_json(serving, serving->one ? json_array_get(list, 0) : list);
+    if (serving->one && json_array_size(list) == 0) /* since it was asked for */
+        answer_off(serving, serving->one);
+    else
+        answer_json(serving, serving->one ? json_array_get(list, 0) : list);
 }
 
 static void serve_task(void *data)
@@ -127,13 +139,10 @@ static void serve_report(struct serving *serving, const char *rest)
     } else if (id < 0) {
         answer_text(serving, 404, g_strdup("Resource not found"));
     } else if (!serving->monitor->collected[id].setting.active) {
-        answer_text(serving, 404,
-                    g_strdup_printf("the data collector %s is switched off in this cluster; on "
-                                    "again: fettle cluster modify --data-collectors %s=yes",
-                                    collectors[id].name, collectors[id].name));
+        answer_off(serving, &collectors[id]);
     } else {
         serving->which = G_GUINT64_CONSTANT(1) << id;
-        serving->one = true;
+        serving->one = &collectors[id];
         begin(serving);
     }
 }

@@ -595,6 +595,19 @@ static void test_settings(void)
     end(&f);
 }
 
+/* While somebody waits for it. */
+static void test_switched_off_meanwhile(void)
+{
+    struct fixture f;
+    begin(&f);
+    fake_advance(f.world, 9700);
+    f.answers.slow_ms = 500;
+    f.answers.settings = json_make("{s{sb}}", "inst-status-fettle", "active", 0);
+    g_autofree char *off = body_of(&f, "/1/report/instance/inst-status-fettle", 404);
+    g_assert_true(g_str_has_prefix(off, "the data collector inst-status-fettle is switched off"));
+    end(&f);
+}
+
 /* --- metrics --- */
 
 static char *metrics_of(struct fixture *f, const char *accept, const char *type)
@@ -722,6 +735,7 @@ int main(int argc, char **argv)
     g_test_add_func("/monitor/slow", test_slow);
     g_test_add_func("/monitor/slow-from-the-beginning", test_slow_from_the_beginning);
     g_test_add_func("/monitor/settings", test_settings);
+    g_test_add_func("/monitor/switched-off-meanwhile", test_switched_off_meanwhile);
     g_test_add_func("/monitor/metrics", test_metrics);
     g_test_add_func("/monitor/end", test_end);
     return g_test_run();
