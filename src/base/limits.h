@@ -499,3 +499,17 @@
 #define LIMIT_CONSOLE_READ_BYTES KIB(64)  /* one answer */
 #define CONSOLE_TRIM_MS 10000u            /* between two looks whether there is more */
 #define CONSOLE_WRITE_MS 2000u            /* for a guest to take what was typed */
+
+/* Monitoring of a node, and what its daemons leave for it */
+#define LIMIT_PROC_BYTES MIB(4)       /* of a file of /proc */
+#define LIMIT_STATS_FILE_BYTES MIB(1) /* of a file of run/stats */
+#define LIMIT_STATS_DRIVES 256        /* of one guest, in its figures */
+#define LIMIT_CPU_SAMPLES 1024        /* kept for the average of the processors */
+#define LIMIT_COLLECTORS 64           /* that the cluster has settings for */
+#define STATS_PERIOD_MS 5000u         /* between two writings of figures */
+#define MONITOR_STALE_MS 15000        /* three times that */
+#define MONITOR_WAIT_MS 900u          /* for collectors, before what they told last is told again */
+#define MONITOR_CONFD_MS 700u         /* for the answers of all candidates' ConfD */
+#define MONITOR_FILES_MS 500 /* what was read of run/stats serves all collectors for so long */
+#define MONITOR_SETTINGS_MS 10000u   /* between two questions for settings */
+#define MONITOR_CPU_WINDOW_MS 600000 /* that processors' load is the average of */

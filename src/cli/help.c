@@ -49,6 +49,7 @@ static const struct noun {
      "The configuration without a master, by signed datagrams; each query takes "
      "--candidates ADDRESS[:PORT],…, --key FILE and --timeout-ms MS",
      NULL},
+    {"metrics", "What monitoring of the nodes shows to Prometheus", NULL},
     {"lock", "Locks that jobs hold and wait for", NULL},
     {"export", "Exports of instances, for clients of Ganeti", NULL},
     {"reservation", "What jobs have reserved for instances", NULL},

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define MODE_DEFAULT 0600
+#define MODE_OF_MOND 0640 /* the folder gives them to its group */
 
 bool files_error(const char *doing, const char *path, GError **error)
 {
@@ -43,6 +44,12 @@ static char *area_folder(const struct node_paths *paths, enum file_area area)
         return g_build_filename(paths->run, "queue", NULL);
     case FILE_RUN:
         return g_strdup(paths->run);
+    case FILE_STATS:
+        return g_build_filename(paths->run, "stats", NULL);
+    case FILE_MOND:
+        return g_build_filename(paths->var, "mond", NULL);
+    case FILE_PROC:
+        return g_strdup("/proc");
     }
     g_assert_not_reached();
 }
@@ -155,7 +162,16 @@ struct content {
     guint mode;
     guint32 uid; /* whose it is, user and group; 0: ours */
     bool sync;
+    bool of_folder; /* it is of the folder's group */
 };
+
+static bool give_to_group_of(int fd, const char *path)
+{
+    struct stat about;
+    g_autofree char *folder = g_path_get_dirname(path);
+    return stat(folder, &about) == 0 &&
+           (about.st_gid == getegid() || fchown(fd, (uid_t)-1, about.st_gid) == 0);
+}
 
 static bool fill_temporary(const char *temporary, const struct content *content, GError **error)
 {
@@ -167,7 +183,8 @@ static bool fill_temporary(const char *temporary, const struct content *content,
     /* The umask keeps others out; who is let in is let in by name. */
     bool ok = ((content->mode & 077) == 0 || fchmod(fd, content->mode) == 0) &&
               write_all(fd, content->data, content->len) &&
-              (content->uid == 0 || fchown(fd, content->uid, content->uid) == 0);
+              (content->uid == 0 || fchown(fd, content->uid, content->uid) == 0) &&
+              (!content->of_folder || give_to_group_of(fd, temporary));
     if (ok && sync) {
         crash_point("files: fsync");
         ok = fsync(fd) == 0;
@@ -211,7 +228,7 @@ static bool replace(const char *path, const struct content *content, GError **er
 bool files_write_path(const char *path, const char *data, size_t len, guint mode, bool sync,
                       GError **error)
 {
-    const struct content content = {data, len, mode, 0, sync};
+    const struct content content = {data, len, mode, 0, sync, false};
     return replace(path, &content, error);
 }
 
@@ -236,7 +253,7 @@ bool files_write_typed(const char *path, const char *data, size_t len, GError **
 
 bool files_give_path(const char *path, const char *data, size_t len, guint32 uid, GError **error)
 {
-    const struct content content = {data, len, MODE_DEFAULT, uid, false};
+    const struct content content = {data, len, MODE_DEFAULT, uid, false, false};
     return replace(path, &content, error);
 }
 
@@ -366,6 +383,36 @@ static char *read_whole(const char *path, int flags, size_t max, size_t *ret_len
     return data;
 }
 
+/* The kernel does not say how much is to come. */
+static char *read_proc(const char *path, size_t max, size_t *ret_len, GError **error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    g_autoptr(GString) text = g_string_new(NULL);
+    char buffer[4096];
+    ssize_t got = 0;
+    if (fd < 0) {
+        files_error("open", path, error);
+        return NULL;
+    }
+    while (text->len <= max && (got = read(fd, buffer, sizeof buffer)) > 0)
+        g_string_append_len(text, buffer, got);
+    int code = errno;
+    close(fd);
+    errno = code;
+    if (got < 0) {
+        files_error("read", path, error);
+        return NULL;
+    }
+    if (text->len > max) {
+        fettle_set_error(error, LIMIT, "%s has more than %zu bytes, which are read at most", path,
+                         max);
+        return NULL;
+    }
+    if (ret_len != NULL)
+        *ret_len = text->len;
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
 char *files_read_path(const char *path, size_t max, size_t *ret_len, GError **error)
 {
     return read_whole(path, 0, max, ret_len, error);
@@ -398,11 +445,18 @@ static void work_unref(struct work *work)
     g_free(work);
 }
 
+static bool write_whole(const struct work *work, GError **error)
+{
+    const struct content content = {work->data, work->len,  work->mode,
+                                    0,          work->sync, work->mode == MODE_OF_MOND};
+    return replace(work->path, &content, error);
+}
+
 static bool work_do(struct work *work, GError **error)
 {
     switch (work->what) {
     case WORK_WRITE:
-        return files_write_path(work->path, work->data, work->len, work->mode, work->sync, error);
+        return write_whole(work, error);
     case WORK_APPEND:
         return append_path(work->path, work->data, work->len, work->sync, work->keep, error);
     case WORK_REMOVE:
@@ -479,7 +533,9 @@ static struct work *work_new(const struct node_paths *paths, enum file_area area
     if (path == NULL)
         return NULL;
     struct work *work = work_on(path, data, len);
-    work->sync = area == FILE_STATE;
+    work->sync = area == FILE_STATE || area == FILE_MOND;
+    if (area == FILE_STATS || area == FILE_MOND)
+        work->mode = MODE_OF_MOND;
     work->keep = area == FILE_RUN;
     return work;
 }
@@ -539,7 +595,10 @@ char *files_read(const struct node_paths *paths, enum file_area area, const char
 {
     g_autofree char *path = files_path(paths, area, name, error);
 
-    return path != NULL ? read_whole(path, O_NOFOLLOW, max, ret_len, error) : NULL;
+    if (path == NULL)
+        return NULL;
+    return area == FILE_PROC ? read_proc(path, max, ret_len, error)
+                             : read_whole(path, O_NOFOLLOW, max, ret_len, error);
 }
 
 static gint compare_names(gconstpointer a, gconstpointer b)

@@ -22,19 +22,18 @@ struct livelock {
     int fd;
 };
 
-/* Those of the API's user lie in a folder of its own. */
+/* Those of another user than root lie in a folder of its own. */
 static bool name_is_plain(const char *name)
 {
-    if (name != NULL && g_str_has_prefix(name, API_FOLDER))
-        name += strlen(API_FOLDER);
+    if (name != NULL)
+        name += strlen(place_of_livelock(name));
     return name != NULL && name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL &&
            strlen(name) <= LIMIT_TAG_CHARS;
 }
 
 static char *path_of(const struct node_paths *paths, const char *name)
 {
-    return g_build_filename(paths->run, g_str_has_prefix(name, API_FOLDER) ? "" : FOLDER, name,
-                            NULL);
+    return g_build_filename(paths->run, *place_of_livelock(name) ? "" : FOLDER, name, NULL);
 }
 
 static bool lock_exclusively(int fd)

@@ -105,7 +105,7 @@ char *node_paths_socket(const struct node_paths *paths, const char *role)
 
 char *node_ready_name(const char *daemon)
 {
-    return g_strconcat(strcmp(daemon, ROLE_APID) == 0 ? API_FOLDER : "", daemon, ".ready", NULL);
+    return g_strconcat(place_of_daemon(daemon), daemon, ".ready", NULL);
 }
 
 char *node_paths_face(const struct node_paths *paths, enum face face)

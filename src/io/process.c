@@ -68,6 +68,23 @@ guint64 process_read_start_ticks(guint64 pid)
     return fields == NULL ? 0 : g_ascii_strtoull(fields[20], NULL, 10);
 }
 
+void process_figures(guint64 pid, guint64 *ret_cpu_us, guint64 *ret_resident_bytes,
+                     guint64 *ret_uptime_us)
+{
+    g_auto(GStrv) fields = read_stat(pid);
+    guint64 tick_us = G_USEC_PER_SEC / (guint64)MAX(sysconf(_SC_CLK_TCK), 1);
+    guint64 page = (guint64)MAX(sysconf(_SC_PAGESIZE), 0);
+    if (fields == NULL || g_strv_length(fields) < 23)
+        return;
+    guint64 user = g_ascii_strtoull(fields[12], NULL, 10);
+    guint64 system = g_ascii_strtoull(fields[13], NULL, 10);
+    guint64 since_us = g_ascii_strtoull(fields[20], NULL, 10) * tick_us;
+    guint64 now_us = (guint64)loop_boot_ms() * 1000;
+    *ret_cpu_us = (user + system) * tick_us;
+    *ret_resident_bytes = g_ascii_strtoull(fields[22], NULL, 10) * page;
+    *ret_uptime_us = now_us > since_us ? now_us - since_us : 0;
+}
+
 bool process_user(const struct process *process, guint32 *ret_uid)
 {
     g_autofree char *name = g_strdup_printf("/proc/%" G_GUINT64_FORMAT "/status", process->pid);

@@ -73,6 +73,11 @@ void process_free(struct process *process);
  * process. */
 guint64 process_read_start_ticks(guint64 pid);
 
+/* What it has used of the host: processor time, memory, and since when it is there; nothing is
+ * touched if there is no such process. */
+void process_figures(guint64 pid, guint64 *ret_cpu_us, guint64 *ret_resident_bytes,
+                     guint64 *ret_uptime_us);
+
 /* Pid of the one process that has `argument` among its arguments; 0 if none has. Looks at all of
  * /proc, and waits up to two seconds for a process that stands in the middle of its exec: only for
  * finding a child whose pid could not be written down any more. */

@@ -24,7 +24,9 @@
 #define GOOD_RUN_US (5 * G_USEC_PER_SEC) /* after this long the next pause is the first again */
 #define KILL_TIMEOUT_MS 5000
 #define EXIT_CANNOT_START 127
-#define API_DAEMON "apid" /* runs where there is a front end, and listens outside of the lab */
+#define API_DAEMON "apid"  /* runs where there is a front end, and listens outside of the lab */
+#define MOND_DAEMON "mond" /* listens there too */
+#define OUTSIDE_ADDRESS "127.0.0.1"
 #define LISTEN_FD 3
 
 struct lab_service {
@@ -40,6 +42,7 @@ struct lab_service {
     guint restarts;
     guint pause_ms;
     guint timer;
+    guint port; /* of monitoring, outside of the lab; 0: not known yet */
     gint64 started_us;
     GStrv kept; /* variables of each start, until another restart names others; or NULL */
 };
@@ -149,6 +152,11 @@ static bool is_api(const struct lab_service *service)
     return strcmp(service->daemon->name, API_DAEMON) == 0;
 }
 
+static bool is_mond(const struct lab_service *service)
+{
+    return strcmp(service->daemon->name, MOND_DAEMON) == 0;
+}
+
 /* What its node says of its front end; NULL: it has none, or that cannot be read, which the daemon
  * says itself. */
 static struct api_conf *front_end_of(const struct lab_service *service)
@@ -158,26 +166,52 @@ static struct api_conf *front_end_of(const struct lab_service *service)
     return paths ? api_conf_read(paths, NULL) : NULL;
 }
 
-/* A socket of this machine, not of the node's network: clients are outside. NULL: the daemon is to
- * listen by itself. */
-static GSocket *listen_outside(const struct lab_service *service)
+/* A socket of this machine, not of the node's network: clients are outside. */
+static GSocket *listen_on(const char *text, guint port, GError **error)
 {
-    record_autoptr(api_conf) conf = is_api(service) ? front_end_of(service) : NULL;
-    g_autoptr(GError) error = NULL;
-    if (!conf)
-        return NULL;
-    g_autoptr(GSocketAddress) address =
-        g_inet_socket_address_new_from_string(conf->listen, (guint)conf->port);
+    g_autoptr(GSocketAddress) address = g_inet_socket_address_new_from_string(text, port);
     g_autoptr(GSocket) socket =
         address ? g_socket_new(g_socket_address_get_family(address), G_SOCKET_TYPE_STREAM,
-                               G_SOCKET_PROTOCOL_TCP, &error)
+                               G_SOCKET_PROTOCOL_TCP, error)
                 : NULL;
-    if (socket && g_socket_bind(socket, address, TRUE, &error) && g_socket_listen(socket, &error))
-        return g_steal_pointer(&socket);
-    log_warning("", "%s@node%u cannot listen on %s port %u of this machine: %s",
-                service->daemon->name, service->node, conf->listen, (guint)conf->port,
-                error ? error->message : "no IP address");
-    return NULL;
+    bool ok =
+        socket && g_socket_bind(socket, address, TRUE, error) && g_socket_listen(socket, error);
+    return ok ? g_steal_pointer(&socket) : NULL;
+}
+
+static GSocket *listen_for_api(const struct lab_service *service)
+{
+    record_autoptr(api_conf) conf = front_end_of(service);
+    g_autoptr(GError) error = NULL;
+    GSocket *socket = conf ? listen_on(conf->listen, (guint)conf->port, &error) : NULL;
+    if (conf && !socket)
+        log_warning("", "%s@node%u cannot listen on %s port %u of this machine: %s",
+                    service->daemon->name, service->node, conf->listen, (guint)conf->port,
+                    error ? error->message : "no IP address");
+    return socket;
+}
+
+/* On any free port, and then on the same one as long as nobody else has it. */
+static GSocket *listen_for_mond(struct lab_service *service)
+{
+    g_autoptr(GError) error = NULL;
+    GSocket *socket = listen_on(OUTSIDE_ADDRESS, service->port, NULL);
+    if (!socket)
+        socket = listen_on(OUTSIDE_ADDRESS, 0, &error);
+    g_autoptr(GSocketAddress) address = socket ? g_socket_get_local_address(socket, NULL) : NULL;
+    service->port = address ? g_inet_socket_address_get_port(G_INET_SOCKET_ADDRESS(address)) : 0;
+    if (!socket)
+        log_warning("", "%s@node%u cannot listen on " OUTSIDE_ADDRESS " of this machine: %s",
+                    service->daemon->name, service->node, error->message);
+    return socket;
+}
+
+/* NULL: the daemon listens by itself alone. */
+static GSocket *listen_outside(struct lab_service *service)
+{
+    return is_api(service)    ? listen_for_api(service)
+           : is_mond(service) ? listen_for_mond(service)
+                              : NULL;
 }
 
 /* Whose its front end is; all others are root's. */
@@ -437,10 +471,13 @@ json_t *services_to_json(const struct services *services, guint node)
         if (service->node != node || !service->wanted)
             continue;
         const char *state = !service->pid ? "waiting" : service->paused ? "paused" : "running";
-        json_array_append_new(
-            list, json_make("{s:s, s:s, s:i, s:i, s:b}", "name", service->daemon->name, "state",
-                            state, "pid", (int)service->pid, "restarts", (int)service->restarts,
-                            "ready", service->pid && access(service->ready, F_OK) == 0));
+        json_t *daemon =
+            json_make("{s:s, s:s, s:i, s:i, s:b}", "name", service->daemon->name, "state", state,
+                      "pid", (int)service->pid, "restarts", (int)service->restarts, "ready",
+                      service->pid && access(service->ready, F_OK) == 0);
+        if (service->port)
+            json_object_set_new(daemon, "port", json_integer(service->port));
+        json_array_append_new(list, daemon);
     }
     return list;
 }

@@ -130,6 +130,7 @@ static bool add_daemons(struct layout *layout, const struct lab_options *options
                add_program(layout, "rconfd", false, error) &&
                add_program(layout, "volumed", false, error) &&
                add_program(layout, "apid", false, error) &&
+               add_program(layout, "mond", false, error) &&
                add_program(layout, "wconfd", true, error) &&
                add_program(layout, "luxid", true, error) &&
                add_program(layout, "watcher", true, error);

@@ -37,6 +37,12 @@ void confd_key_free(struct confd_key *key)
     g_free(key);
 }
 
+char *confd_node_key(const char *secret, const char *node_uuid)
+{
+    return g_compute_hmac_for_string(G_CHECKSUM_SHA256, (const guchar *)secret, strlen(secret),
+                                     node_uuid, -1);
+}
+
 static char *sign(const struct confd_key *key, const char *salt, const char *msg)
 {
     GHmac *hmac = g_hmac_copy(key->hmac);

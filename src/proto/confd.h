@@ -46,6 +46,10 @@ void confd_key_free(struct confd_key *key);
 typedef struct confd_key confd_key_t;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(confd_key_t, confd_key_free)
 
+/* The key of a node's own monitoring, made of the cluster's and the node's UUID: 64 hexadecimal
+ * digits, to be freed. It opens what confd.h says, to that node's address alone. */
+char *confd_node_key(const char *secret, const char *node_uuid);
+
 /* --- datagrams --- */
 
 /* The datagram that carries `msg`; free with g_free(). */

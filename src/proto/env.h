@@ -31,6 +31,9 @@ enum file_area {
                    synced */
     FILE_QUEUE, /* run/queue/ (tmpfs): survives the death of a process: written and renamed */
     FILE_RUN,   /* run/ (tmpfs): gone after a reboot */
+    FILE_STATS, /* run/stats/ (tmpfs): the same, for fettle-mond to read */
+    FILE_MOND,  /* var/mond/: as FILE_STATE, for fettle-mond to read */
+    FILE_PROC,  /* /proc: only read, by fettle-mond */
 };
 
 enum livelock_verdict {

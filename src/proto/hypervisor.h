@@ -116,9 +116,14 @@ struct hypervisor_ops {
     /* Only queries, too, with the same errors. An absent process: zeros. */
     bool (*io_query)(struct hypervisor *hv, const char *instance, guint64 generation,
                      struct io_info *ret_io, GError **error);
-    /* The same: names of the drives that the process has, GPtrArray of char *. `short_of_room`:
-     * only those of which a request has found none in its life: one of them is what it stands still
-     * for, if it does. */
+    /* What it has done since its process was made, for monitoring: drives, processor time, memory,
+     * the lag of its mirror and its relay, in `stats`. The same errors; what the host tells of the
+     * process is filled in all the same. */
+    bool (*figures)(struct hypervisor *hv, const char *instance, guint64 generation,
+                    struct guest_stats *stats, GError **error);
+    /* As io_query(): names of the drives that the process has, GPtrArray of char *.
+     * `short_of_room`: only those of which a request has found none in its life: one of them is
+     * what it stands still for, if it does. */
     GPtrArray *(*drives)(struct hypervisor *hv, const char *instance, guint64 generation,
                          bool short_of_room, GError **error);
     /* Lets a guest go on that the hypervisor has stopped by itself for lack of room, and repeats

@@ -28,6 +28,8 @@ struct network_ops {
     /* Every tap device of guests, as "INSTANCE NAME BRIDGE"; no BRIDGE: it is in none. GPtrArray of
      * char *. */
     GPtrArray *(*taps)(struct network_driver *network, GError **error);
+    /* Adds a struct card_stats for each tap device of the instance. Does not wait. */
+    void (*count)(struct network_driver *network, const char *instance, GPtrArray *ret_cards);
     /* Names of the bridges of this node: GPtrArray of char *. May be some seconds old,
      * unless a device came, went or was renamed. */
     GPtrArray *(*bridges)(struct network_driver *network, GError **error);

@@ -4,14 +4,16 @@
 #include <string.h>
 
 static const struct ganeti_parameter table[] = {
-#define TAKEN(ID, name, value, why) {"OP_" #ID, #name, value, why, false, {NULL}, {NULL}, NULL},
-#define ANY(ID, name, why) {"OP_" #ID, #name, NULL, why, false, {NULL}, {NULL}, NULL},
+#define TAKEN(ID, name, value, why)                                                                \
+    {"OP_" #ID, #name, value, why, false, {NULL}, {NULL}, NULL, false},
+#define ANY(ID, name, why) {"OP_" #ID, #name, NULL, why, false, {NULL}, {NULL}, NULL, false},
 #define LIST(ID, name, added, changed, removed, member)                                            \
-    {"OP_" #ID, #name, NULL, "", false, {added, changed, removed, member}, {NULL}, NULL},
-#define YES_NO(ID, name) {"OP_" #ID, #name, NULL, "", true, {NULL}, {NULL}, NULL},
+    {"OP_" #ID, #name, NULL, "", false, {added, changed, removed, member}, {NULL}, NULL, false},
+#define YES_NO(ID, name) {"OP_" #ID, #name, NULL, "", true, {NULL}, {NULL}, NULL, false},
 #define DICT(ID, name, prefix, empty)                                                              \
-    {"OP_" #ID, #name, NULL, "", false, {NULL}, {prefix, empty}, NULL},
-#define NAMED(ID, name, ours) {"OP_" #ID, #name, NULL, "", false, {NULL}, {NULL}, ours},
+    {"OP_" #ID, #name, NULL, "", false, {NULL}, {prefix, empty}, NULL, false},
+#define NAMED(ID, name, ours) {"OP_" #ID, #name, NULL, "", false, {NULL}, {NULL}, ours, false},
+#define PAIRS(ID, name, ours) {"OP_" #ID, #name, NULL, "", false, {NULL}, {NULL}, ours, true},
 #include "proto/opcodes_ganeti.def"
 #undef TAKEN
 #undef ANY
@@ -19,6 +21,7 @@ static const struct ganeti_parameter table[] = {
 #undef YES_NO
 #undef DICT
 #undef NAMED
+#undef PAIRS
 };
 
 const struct ganeti_parameter *ganeti_parameter_table(size_t *ret_count)
@@ -261,6 +264,50 @@ static bool settle_dict(const struct opcode *opcode, const struct ganeti_paramet
     return false;
 }
 
+/* --- pairs --- */
+
+static char *pair_of(const char *name, const json_t *value)
+{
+    char seconds[G_ASCII_DTOSTR_BUF_SIZE];
+    if (json_is_boolean(value))
+        return g_strdup_printf("%s=%s", name, json_is_true(value) ? "yes" : "no");
+    if (!json_is_integer(value))
+        return NULL;
+    g_ascii_formatd(seconds, sizeof seconds, "%.6g",
+                    (double)json_integer_value(value) / G_USEC_PER_SEC);
+    return g_strdup_printf("%s=%s", name, seconds);
+}
+
+/* A list is ours already. */
+static bool settle_pairs(const struct ganeti_parameter *parameter, json_t *own, GError **error)
+{
+    json_autoptr dict = json_incref(json_object_get(own, parameter->name));
+    const char *name;
+    json_t *value;
+    if (!json_is_object(dict) && strcmp(parameter->name, parameter->ours) == 0)
+        return true;
+    json_object_del(own, parameter->name);
+    if (json_is_null(dict))
+        return true;
+    json_autoptr list = json_array();
+    json_object_foreach(dict, name, value) {
+        g_autofree char *pair = pair_of(name, value);
+        if (!pair) {
+            fettle_set_error(error, WRONG_INPUT,
+                             "%s.%s: must be true, false or a number of microseconds",
+                             parameter->name, name);
+            return false;
+        }
+        json_array_append_new(list, json_string(pair));
+    }
+    if (!json_is_object(dict)) {
+        fettle_set_error(error, WRONG_INPUT, "%s: must be settings by name", parameter->name);
+        return false;
+    }
+    return json_array_size(list) == 0 ||
+           say_once(parameter, NULL, parameter->ours, list, own, error);
+}
+
 /* --- all that is taken apart, or has another name --- */
 
 static bool settle_name(const struct ganeti_parameter *parameter, json_t *own, GError **error)
@@ -279,6 +326,7 @@ static bool settle_apart(const struct opcode *opcode, json_t *own, GError **erro
             json_object_get(own, table[i].name) != NULL &&
             !(table[i].list.added != NULL    ? settle_list(&table[i], own, error)
               : table[i].dict.prefix != NULL ? settle_dict(opcode, &table[i], own, error)
+              : table[i].pairs               ? settle_pairs(&table[i], own, error)
               : table[i].ours != NULL        ? settle_name(&table[i], own, error)
                                              : true))
             return false;
@@ -294,7 +342,7 @@ bool ganeti_parameters_settle(const struct opcode *opcode, json_t *own, GError *
         return false;
     json_object_foreach_safe(own, next, name, value) {
         const struct ganeti_parameter *parameter = ganeti_parameter_find(opcode->id, name);
-        if (parameter == NULL)
+        if (parameter == NULL || parameter->pairs)
             continue;
         if (parameter->yes_no && json_is_boolean(value))
             json_object_set_new(own, name, json_string(json_is_true(value) ? "yes" : "no"));

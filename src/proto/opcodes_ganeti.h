@@ -27,6 +27,7 @@ struct ganeti_parameter {
     struct ganeti_list list; /* added NULL: it is none */
     struct ganeti_dict dict; /* prefix NULL: it is none */
     const char *ours;        /* the parameter that it is under another name; NULL: none */
+    bool pairs;              /* … which is a list of pairs, and may have the same name */
 };
 
 const struct ganeti_parameter *ganeti_parameter_table(size_t *ret_count);

@@ -19,6 +19,7 @@
 #define ROLE_CLI "cli"
 #define ROLE_VOLUMED "volumed"
 #define ROLE_APID "apid"
+#define ROLE_MOND "mond"       /* calls nobody; a name for what it has in run/ */
 #define ROLE_JOINING "joining" /* a host that is no node yet; has no certificate */
 
 /* Special values of `to_node`. */

@@ -95,7 +95,7 @@ ANSWERS = {
     ('tag', 'list'): ['cluster'], ('repair', 'list'): [], ('repair', 'history'): ['web'], ('decision', 'list'): [],
     ('event', 'list'): ['--since', '1h'], ('recovery', 'list'): [], ('recovery', 'findings'): [],
     ('reservation', 'list'): [], ('service', 'list'): [], ('group', 'list'): [], ('advice', 'list'): [], ('export', 'list'): [],
-    ('brake', 'list'): [], ('lock', 'list'): [], ('lock', 'waiters'): [], ('query-fields', None): ['instance'],
+    ('brake', 'list'): [], ('metrics', 'list'): [], ('lock', 'list'): [], ('lock', 'waiters'): [], ('query-fields', None): ['instance'],
     ('job', 'list'): [], ('job', 'info'): ['{done}'], ('job', 'watch'): ['{done}'], ('job', 'wait'): ['{done}'],
     ('job', 'change-priority'): ['{blocker}', '1'], ('job', 'autoarchive'): ['1d'], ('job', 'archive'): ['{done}'],
     ('job', 'cancel'): ['{extra}'],

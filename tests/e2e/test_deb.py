@@ -14,7 +14,7 @@ import e2e
 import sandbox
 from e2e import title, wait_until
 
-SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')  # of every node
+SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed', 'mond')  # of every node
 package = None
 front_end = None  # the package fettle-api
 # A boot sector whose guest never ends to migrate at 1 MiB/s: 18 times a second it changes a byte of each page from 64 to 576 KiB.
@@ -135,9 +135,9 @@ def test_units():
         # Clients reach a front end from outside, and it is nobody there; a volume service's programs are a user of their own.
         capabilities = {'volumed': 'CAP_CHOWN CAP_KILL CAP_SETGID CAP_SETUID', 'apid': 'CAP_NET_BIND_SERVICE'}.get(name, '')
         assert name == 'noded' or values['CapabilityBoundingSet'] == [capabilities], values
-        assert (values.get('User') == ['fettle-apid']) == (name == 'apid'), values
+        assert values.get('User') == {'apid': ['fettle-apid'], 'mond': ['fettle-mond']}.get(name), values
         # Members of etcd are reached by wconfd itself, images of a volume service at ports.
-        assert (values.get('PrivateNetwork') == ['yes']) == (name not in ('noded', 'rconfd', 'wconfd', 'volumed', 'apid')), values
+        assert (values.get('PrivateNetwork') == ['yes']) == (name not in ('noded', 'rconfd', 'wconfd', 'volumed', 'apid', 'mond')), values
         assert values['SystemCallErrorNumber'] == ['EPERM'], values
         limit = {'noded': '45', 'wconfd': '25', 'volumed': '30'}.get(name, '20')
         found = subprocess.run(['systemd-analyze', 'security', '--offline=yes', f'--threshold={limit}', '--no-pager',
@@ -193,7 +193,8 @@ mount -t tmpfs none "$0/merged/tmp"
         """A daemon with its unit's capabilities, system calls, read-only file system and network (sandbox.py says what is missing).
         `again`: it is started whenever it has ended."""
         values = unit(f'fettle-{name}.service')
-        lines = [f'mount --bind {path} {path}' for path in values['ReadWritePaths'][0].replace('-/', '/').split()]
+        lines = [f'install -d -m 0700 -o {values["User"][0]} /run/{folder}' for folder in values.get('RuntimeDirectory', [])]
+        lines += [f'mount --bind {path} {path}' for path in values['ReadWritePaths'][0].replace('-/', '/').split()]
         lines += ['mount --bind /srv /srv', 'mount -o remount,bind,ro /']
         program = f'python3 /sandbox.py run /plan.json fettle-{name}.service {values["ExecStart"][0]} {" ".join(more)}'
         lines.append(f'while :; do {program} || :; sleep 0.2; done' if again else f'exec {program}')

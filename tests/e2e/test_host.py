@@ -12,7 +12,8 @@ import tempfile
 import e2e
 from e2e import title, wait_until
 
-SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')
+OF_EACH_ROOT = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')
+SERVICES = (*OF_EACH_ROOT, 'mond')  # which listens on all addresses of the host
 # A boot sector that says A on the serial line and halts: mov dx, 0x3f8; mov al, 'A'; out dx, al; sti; again: hlt; jmp again.
 SAYS = bytes.fromhex('baf803 b041 ee fb f4 ebfd')
 MOUNTS = '''
@@ -107,13 +108,13 @@ class Host:
         self.wait_verified(f'{name} has come', 60)
 
     def start_node(self, name):
-        for service in SERVICES:
+        for service in OF_EACH_ROOT:
             self.daemons[f'{service}@{name}'] = self.start(service, '--root', f'/srv/{name}')
 
     def cut(self, name):
         """Every process of a node with a root folder of its own is gone at once."""
         self.run('pkill', '-KILL', '-f', f'/srv/{name}', check=False)
-        for service in SERVICES:
+        for service in OF_EACH_ROOT:
             self.daemons.pop(f'{service}@{name}').wait(30)
 
     def row(self, name, *fields):

@@ -14,7 +14,7 @@ import tempfile
 import e2e
 from e2e import title
 
-SERVICES = ('apid', 'noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')
+SERVICES = ('apid', 'mond', 'noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')
 PROGRAMS = ('fettle-job', 'fettle-lab', 'fettle-failstop.so', 'fettle-relay.so', *(f'fettle-{name}' for name in SERVICES))
 staged = None
 
@@ -122,8 +122,8 @@ def test_completions():
 
 @title('/install/documentation')
 def test_documentation():
-    """The guide and the reference lie beside each other, so that each page finds what it links to."""
-    for folder in ('guide', 'reference'):
+    """The guide, the reference and what is for Prometheus lie beside each other, so that each page finds what it links to."""
+    for folder in ('guide', 'monitoring', 'reference'):
         there = staged.below('share/doc/fettle', folder)
         assert sorted(os.listdir(there)) == sorted(os.listdir(os.path.join(e2e.ROOT, 'docs', folder)))
         for page in os.listdir(there):

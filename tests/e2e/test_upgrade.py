@@ -24,7 +24,7 @@ SHORT_S = 0.3
 OLDER, NEWER = 'older', 'newer'
 # In the order of an upgrade; each is the first of its version among those behind it, and the last among those before it.
 ORDER = (('wconfd', 'node1'), ('noded', 'node1'), ('job', None), ('luxid', 'node1'), ('watcher', 'node1'), ('rconfd', 'node1'), ('volumed', 'node1'),
-         ('noded', 'node2'), ('wconfd', 'node2'), ('rconfd', 'node2'), ('volumed', 'node2'))
+         ('mond', 'node1'), ('noded', 'node2'), ('wconfd', 'node2'), ('rconfd', 'node2'), ('volumed', 'node2'), ('mond', 'node2'))
 PASSING = fettlelib.PASSING + ('not_master',)
 
 lab = None

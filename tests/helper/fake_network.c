@@ -205,6 +205,10 @@ guint fake_host_announced(const struct fake_host *host)
     return host->announced;
 }
 
+static void op_count(struct network_driver *network, const char *instance, GPtrArray *ret_cards)
+{
+}
+
 void fake_network_init(struct fake_host *host)
 {
     static const struct network_ops ops = {
@@ -214,6 +218,7 @@ void fake_network_init(struct fake_host *host)
         .nic_announce = op_nic_announce,
         .list = op_list,
         .taps = op_taps,
+        .count = op_count,
         .bridges = op_bridges,
         .device_check = op_device_check,
         .address_devices = op_address_devices,

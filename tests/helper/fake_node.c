@@ -13,6 +13,12 @@ static const char *area_word(enum file_area area)
         return "queue";
     case FILE_RUN:
         return "run";
+    case FILE_STATS:
+        return "stats";
+    case FILE_MOND:
+        return "mond";
+    case FILE_PROC:
+        return "proc";
     }
     return "";
 }
@@ -605,7 +611,9 @@ void fake_reboot(struct fake_world *world, const char *node)
 {
     g_autofree char *run = g_strdup_printf("%s/run/", node);
     g_autofree char *locks = g_strdup_printf("%s/", node);
+    g_autofree char *stats = g_strdup_printf("%s/stats/", node);
     g_hash_table_foreach_remove(files_of(world, node), has_prefix, run);
+    g_hash_table_foreach_remove(files_of(world, node), has_prefix, stats);
     g_hash_table_foreach_remove(world->livelocks, has_prefix, locks);
     g_hash_table_replace(world->boots, g_strdup(node),
                          g_strdup_printf("boot-%.8s-%u", node, ++world->last_handle));

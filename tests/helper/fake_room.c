@@ -116,6 +116,21 @@ static bool op_io_query(struct hypervisor *hv, const char *instance, guint64 gen
     return true;
 }
 
+/* One drive, which has read as much as its guest is old. */
+static bool op_figures(struct hypervisor *hv, const char *instance, guint64 generation,
+                       struct guest_stats *stats, GError **error)
+{
+    struct fake_host *host = fake_host_of_hv(hv);
+    if (!fake_guest_for(host, instance, generation, error) || io_query_fails(host, error))
+        return false;
+    struct drive_stats *drive = drive_stats_new();
+    g_free(drive->name);
+    drive->name = g_strdup("vd0");
+    drive->read_bytes = generation * 512;
+    g_ptr_array_add(stats->drives, drive);
+    return true;
+}
+
 static GPtrArray *op_drives(struct hypervisor *hv, const char *instance, guint64 generation,
                             bool short_of_room, GError **error)
 {
@@ -185,6 +200,7 @@ void fake_room_fill(struct hypervisor_ops *ops)
 {
     fake_attach_fill(ops);
     ops->io_query = op_io_query;
+    ops->figures = op_figures;
     ops->drives = op_drives;
     ops->go_on = op_go_on;
 }

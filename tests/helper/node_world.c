@@ -1,6 +1,4 @@
-/*
- * Two nodes and a master for unit tests of core/node; see node_world.h.
- */
+/* Two nodes and a master for unit tests of core/node; see node_world.h. */
 #include "helper/node_world.h"
 
 #include "core/config/voucher.h"
@@ -271,6 +269,8 @@ static void daemon_make(struct node_world *nw, struct test_node *node)
     node->env->members = node->members;
     node->core = node_core_new(node->env, CLUSTER, node == &nw->a ? "10.0.0.1" : "10.0.0.2");
     node_core_set_image_folder(node->core, "/fake/images");
+    if (nw->monitored)
+        node_core_set_monitored(node->core);
 }
 
 void nw_daemon_start(struct node_world *nw, struct test_node *node)

@@ -76,7 +76,8 @@ struct node_world {
     struct test_node a, b;
     struct stamp stamp; /* what was announced, and what jobs carry */
     guint64 serial;
-    bool kept; /* another candidate's copy has what the master answers */
+    bool monitored; /* node daemons that start from now on leave figures for monitoring */
+    bool kept;      /* another candidate's copy has what the master answers */
     enum master_mood mood;
     GPtrArray *unanswered; /* struct rpc_request */
     struct master_record web1;

@@ -42,6 +42,7 @@ ROOMS = {
     'node': ('config', 'host', 'job', 'report', 'epoch', 'member'),
     'confd': ('config',),
     'api': ('config',),
+    'monitor': (),
 }
 # The same below io/ and backend/; the files of the layer itself, in no room, may know all and be known by all.
 ROOMS_BELOW = {

@@ -16,7 +16,7 @@ bool disk_io_stopped(const char *status)
     return g_strcmp0(status, "io-error") == 0;
 }
 
-static guint64 failed_of(const json_t *entry)
+guint64 disk_io_failed(const json_t *entry)
 {
     static const char *const counters[] = {"failed_rd_operations", "failed_wr_operations",
                                            "failed_flush_operations"};
@@ -35,7 +35,7 @@ static guint64 failed_of_disk(const json_t *entries, guint disk)
         const json_t *entry = json_array_get(entries, i);
         const char *qdev = json_string_value(json_object_get(entry, "qdev"));
         if (qdev != NULL && g_str_has_prefix(qdev, device))
-            return failed_of(entry);
+            return disk_io_failed(entry);
     }
     return 0;
 }
@@ -77,7 +77,7 @@ bool qemu_io_query(struct hypervisor *hv, const char *instance, guint64 generati
 }
 
 /* By the name of the device that the guest sees: "/machine/peripheral/vd0/virtio-backend". */
-static char *name_of_drive(const json_t *entry)
+char *disk_io_drive(const json_t *entry)
 {
     const char *qdev = json_string_value(json_object_get(entry, "qdev"));
     const char *device = json_string_value(json_object_get(entry, "device"));
@@ -102,7 +102,7 @@ GPtrArray *qemu_drives(struct hypervisor *hv, const char *instance, guint64 gene
         const char *status = json_string_value(json_object_get(entry, "io-status"));
         if (short_of_room && g_strcmp0(status, "nospace") != 0)
             continue;
-        char *name = name_of_drive(entry);
+        char *name = disk_io_drive(entry);
         if (name != NULL)
             g_ptr_array_add(drives, name);
     }

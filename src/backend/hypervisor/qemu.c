@@ -241,6 +241,7 @@ static const struct hypervisor_ops qemu_ops = {
     .kill = qemu_kill,
     .query = qemu_query,
     .io_query = qemu_io_query,
+    .figures = qemu_figures,
     .drives = qemu_drives,
     .go_on = qemu_go_on,
     .mirror_start = mirror_start,

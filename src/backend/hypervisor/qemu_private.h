@@ -270,6 +270,14 @@ GPtrArray *qemu_drives(struct hypervisor *hv, const char *instance, guint64 gene
 bool qemu_go_on(struct hypervisor *hv, const char *instance, guint64 generation, GError **error);
 /* Whether that word of query-status means that QEMU has stopped the guest by itself. */
 bool disk_io_stopped(const char *status);
+/* Of an entry of query-blockstats: requests that were told as failed. */
+guint64 disk_io_failed(const json_t *entry);
+/* Of one of query-block or query-blockstats: "vd0"; NULL: it has no name. Free with g_free(). */
+char *disk_io_drive(const json_t *entry);
+
+/* figures.c */
+bool qemu_figures(struct hypervisor *hv, const char *instance, guint64 generation,
+                  struct guest_stats *stats, GError **error);
 
 /* mirror.c */
 bool mirror_query(struct guest *guest, struct mirror_info *ret_mirror, GError **error);

@@ -461,6 +461,39 @@ static GPtrArray *linux_bridges(struct network_driver *base, GError **error)
     return list;
 }
 
+/* --- counting --- */
+
+static bool read_counter(const char *device, const char *name, guint64 *ret_count)
+{
+    g_autofree char *path = g_strdup_printf("/sys/class/net/%s/statistics/%s", device, name);
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return false;
+    *ret_count = MIN(g_ascii_strtoull(text, NULL, 10), (guint64)RECORD_NUMBER_MAX);
+    return true;
+}
+
+/* What the host receives from a tap device its guest has sent. */
+static void linux_count(struct network_driver *base, const char *instance, GPtrArray *ret_cards)
+{
+    for (guint i = 0; i < LIMIT_NICS; i++) {
+        char device[TAP_NAME_BYTES];
+        struct card_stats *card = card_stats_new();
+        tap_name(instance, i, device);
+        card->index = i;
+        bool ok = read_counter(device, "tx_bytes", &card->received_bytes) &&
+                  read_counter(device, "rx_bytes", &card->sent_bytes) &&
+                  read_counter(device, "tx_packets", &card->received_packets) &&
+                  read_counter(device, "rx_packets", &card->sent_packets) &&
+                  read_counter(device, "tx_dropped", &card->received_dropped) &&
+                  read_counter(device, "rx_dropped", &card->sent_dropped);
+        if (ok)
+            g_ptr_array_add(ret_cards, card);
+        else
+            card_stats_free(card);
+    }
+}
+
 static const struct network_ops network_linux_ops = {
     .check = linux_check,
     .tap_create = linux_tap_create,
@@ -468,6 +501,7 @@ static const struct network_ops network_linux_ops = {
     .nic_announce = linux_nic_announce,
     .list = linux_list,
     .taps = linux_taps,
+    .count = linux_count,
     .bridges = linux_bridges,
     .device_check = address_device_check,
     .address_devices = address_devices,

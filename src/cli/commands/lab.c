@@ -64,6 +64,29 @@ static bool take_engine(int *argc, char **argv, bool *ret_etcd, GError **error)
     return false;
 }
 
+/* Where the monitoring of a node can be reached; 0: not at all. */
+static json_int_t port_of_node(const json_t *node)
+{
+    size_t i;
+    const json_t *daemon;
+    json_array_foreach(json_object_get(node, "daemons"), i, daemon)
+        if (json_object_get(daemon, "port"))
+            return json_integer_value(json_object_get(daemon, "port"));
+    return 0;
+}
+
+static void say_monitoring(const struct cli *cli, const char *dir)
+{
+    json_autoptr status = lab_status(dir, NULL);
+    const json_t *first = json_array_get(json_object_get(status, "nodes"), 0);
+    json_int_t port = first ? port_of_node(first) : 0;
+    if (port)
+        cli_say(cli, NULL,
+                "Monitoring of node1: http://127.0.0.1:%" JSON_INTEGER_FORMAT
+                "/metrics; of the others: fettle lab status --dir %s",
+                port, dir);
+}
+
 static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
 {
     struct lab_options options = {.dir = take_dir(&argc, argv, error)};
@@ -90,6 +113,7 @@ static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
     cli_say(cli, json_make("{ss si}", "dir", options.dir, "nodes", (int)nodes),
             "A lab of %u nodes is up in %s. Try: fettle --root %s/node1 node list", nodes,
             options.dir, options.dir);
+    say_monitoring(cli, options.dir);
     if (options.ceph)
         cli_say(cli, NULL,
                 "Its Ceph is a back end with: fettle --root %s/node1 backend add ceph1 --kind rbd "
@@ -135,6 +159,9 @@ static int lab_cmd_status(struct cli *cli, int argc, char **argv, GError **error
             g_string_append_printf(daemons, "%s%s:%s", j > 0 ? " " : "",
                                    json_string_value(json_object_get(daemon, "name")),
                                    json_string_value(json_object_get(daemon, "state")));
+        if (port_of_node(node))
+            g_string_append_printf(daemons, " http://127.0.0.1:%" JSON_INTEGER_FORMAT,
+                                   port_of_node(node));
         json_array_append_new(
             rows,
             json_make("[[is][is][is][is][is]]", 0, json_string_value(json_object_get(node, "name")),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/confd/objects.h"
+#include "proto/monitor/collector_table.h"
 
 enum role { ROLE_OF_MASTER, ROLE_CANDIDATE, ROLE_OFFLINE, ROLE_DRAINED, ROLE_REGULAR };
 
@@ -109,11 +110,18 @@ static struct answer answer_cluster_master(const struct confd_copy *copy,
     return good(values);
 }
 
-/* Collectors belong to monitoring; none of this cluster's daemons has any. */
 static struct answer answer_data_collectors(const struct confd_copy *copy,
                                             const struct confd_request *request)
 {
-    return good(json_object());
+    json_t *all = json_object();
+    for (guint i = 0; i < COLLECTOR_COUNT; i++) {
+        const struct collector_setting setting =
+            collector_setting(config_cluster(confd_copy_config(copy)), (enum collector_id)i);
+        json_object_set_new(all, collectors[i].name,
+                            json_make("{sb sI}", "active", setting.active, "interval",
+                                      (json_int_t)setting.interval_us));
+    }
+    return good(all);
 }
 
 /* --- nodes --- */
@@ -370,10 +378,50 @@ static struct answer answer_config(const struct confd_copy *copy,
     return value ? good(json_incref((json_t *)value)) : bad(CONFD_ARGUMENT);
 }
 
+/* --- the monitoring of a node --- */
+
+/* Of an instance no more than it shows, so that a datagram has room for those of any node. */
+static json_t *brief_instance(const struct instance *instance)
+{
+    return json_make("{ss ss ss}", "name", instance->name, "uuid", instance->uuid, "admin_state",
+                     enum_word(&admin_state_words, (int)instance->admin_state));
+}
+
+static struct answer answer_monitored(const struct confd_copy *copy, const struct node *node)
+{
+    GHashTable *uuids = confd_copy_instances_of(copy, node->uuid, true);
+    json_t *list = json_array();
+    GHashTableIter iter;
+    void *uuid;
+    if (uuids)
+        g_hash_table_iter_init(&iter, uuids);
+    while (uuids && g_hash_table_iter_next(&iter, &uuid, NULL))
+        json_array_append_new(
+            list, brief_instance(config_get(confd_copy_config(copy), "instance", uuid, NULL)));
+    return good(json_make("[o[]]", list));
+}
+
+/* Its key opens what it needs for its reports, and nothing else. */
+static struct answer answer_monitoring(const struct confd_copy *copy,
+                                       const struct confd_request *request, const struct node *node)
+{
+    const char *asked = plain_of(request);
+    bool itself = asked && (strcmp(asked, node->name) == 0 || strcmp(asked, node->uuid) == 0);
+    if (request->type == CONFD_TYPE_ping)
+        return answer_ping(copy, request);
+    if (request->type == CONFD_TYPE_data_collectors)
+        return answer_data_collectors(copy, request);
+    if (request->type == CONFD_TYPE_node_instances && itself)
+        return answer_monitored(copy, node);
+    return bad_text(
+        "With the key of its monitoring node %s may ask for the data collectors and for "
+        "its own instances alone",
+        node->name);
+}
+
 /* --- all of them --- */
 
-void confd_answer(const struct confd_copy *copy, const struct confd_request *request,
-                  struct confd_reply *ret_reply)
+static struct answer answer_any(const struct confd_copy *copy, const struct confd_request *request)
 {
     struct answer answer = {CONFD_NOT_IMPLEMENTED, NULL};
     switch (request->type) {
@@ -386,6 +434,14 @@ void confd_answer(const struct confd_copy *copy, const struct confd_request *req
     default:
         answer.value = json_string("There is no such request type");
     }
+    return answer;
+}
+
+void confd_answer(const struct confd_copy *copy, const struct confd_request *request,
+                  const struct node *monitored, struct confd_reply *ret_reply)
+{
+    struct answer answer =
+        monitored ? answer_monitoring(copy, request, monitored) : answer_any(copy, request);
     *ret_reply = (struct confd_reply){.status = answer.status,
                                       .answer = answer.value,
                                       .serial = config_serial(confd_copy_config(copy))};

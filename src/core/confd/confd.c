@@ -65,12 +65,24 @@ const char *confd_silent_because(const struct confd *confd)
     return NULL;
 }
 
+/* Who asks. */
+struct asker {
+    const struct confd_key *key;
+    struct confd_key *own; /* that key, if it is a node's; else NULL */
+    char *node;            /* whose monitoring it is, by UUID; NULL: who has the cluster's key */
+};
+
+static void asker_clear(struct asker *asker)
+{
+    confd_key_free(asker->own);
+    g_free(asker->node);
+}
+
 /* A reply that fits; one that does not becomes a sentence about that. */
-static char *seal(const struct confd *confd, const struct confd_request *request,
+static char *seal(const struct asker *asker, const struct confd_request *request,
                   struct confd_reply *reply, size_t *ret_len)
 {
-    const struct confd_key *key = confd_copy_key(confd->copy);
-    g_autofree char *datagram = confd_reply_seal(key, reply, request->rsalt, ret_len);
+    g_autofree char *datagram = confd_reply_seal(asker->key, reply, request->rsalt, ret_len);
     if (*ret_len <= LIMIT_CONFD_REPLY_BYTES)
         return g_steal_pointer(&datagram);
     g_autofree char *text =
@@ -79,32 +91,79 @@ static char *seal(const struct confd *confd, const struct confd_request *request
     json_decref(reply->answer);
     reply->answer = json_string(text);
     reply->status = CONFD_ERROR;
-    return confd_reply_seal(key, reply, request->rsalt, ret_len);
+    return confd_reply_seal(asker->key, reply, request->rsalt, ret_len);
 }
 
-char *confd_handle(struct confd *confd, gint64 now_s, const char *data, size_t len, size_t *ret_len)
+/* Signed with the key of the monitoring of the node that has the address. */
+static struct confd_request *open_of_node(struct confd *confd, gint64 now_s, const char *from,
+                                          const char *data, size_t len, struct asker *ret_asker,
+                                          enum confd_fault *ret_fault)
+{
+    const struct node *node = confd_copy_node_at(confd->copy, from);
+    struct confd_key *key = node ? confd_copy_node_key(confd->copy, node) : NULL;
+    struct confd_request *request =
+        key ? confd_request_open(key, now_s, data, len, ret_fault) : NULL;
+    if (request)
+        *ret_asker = (struct asker){key, key, g_strdup(node->uuid)};
+    else
+        confd_key_free(key);
+    return request;
+}
+
+static struct confd_request *open_request(struct confd *confd, gint64 now_s, const char *from,
+                                          const char *data, size_t len, struct asker *ret_asker,
+                                          enum confd_fault *ret_fault)
+{
+    const struct confd_key *key = confd_copy_key(confd->copy);
+    struct confd_request *request = confd_request_open(key, now_s, data, len, ret_fault);
+    *ret_asker = (struct asker){key, NULL, NULL};
+    if (request || *ret_fault != CONFD_FAULT_HMAC)
+        return request;
+    return open_of_node(confd, now_s, from, data, len, ret_asker, ret_fault);
+}
+
+/* The copy may have become another one since it was asked: a key that is over answers nothing. */
+static bool still_asks(const struct confd *confd, struct asker *asker, const struct node **ret_node)
+{
+    *ret_node = NULL;
+    if (confd_silent_because(confd))
+        return false;
+    if (!asker->node) {
+        asker->key = confd_copy_key(confd->copy);
+        return true;
+    }
+    *ret_node = config_get(confd_copy_config(confd->copy), "node", asker->node, NULL);
+    return *ret_node != NULL;
+}
+
+char *confd_handle(struct confd *confd, gint64 now_s, const char *from, const char *data,
+                   size_t len, size_t *ret_len)
 {
     enum confd_fault fault = CONFD_FAULT_REQUEST;
     struct confd_reply reply;
+    struct asker asker;
+    const struct node *node;
+    char *datagram = NULL;
     if (confd_silent_because(confd))
         return NULL;
     g_autoptr(confd_request_t) request =
-        confd_request_open(confd_copy_key(confd->copy), now_s, data, len, &fault);
+        open_request(confd, now_s, from, data, len, &asker, &fault);
     if (!request) {
         confd->counters.dropped[fault]++;
         return NULL;
     }
     if (confd->catch_up)
         confd->catch_up(confd->data);
-    if (confd_silent_because(confd))
-        return NULL;
-    confd_answer(confd->copy, request, &reply);
-    char *datagram = seal(confd, request, &reply, ret_len);
-    if (reply.status == CONFD_OK)
-        confd->counters.answered++;
-    else
-        confd->counters.failed++;
-    json_decref(reply.answer);
+    if (still_asks(confd, &asker, &node)) {
+        confd_answer(confd->copy, request, node, &reply);
+        datagram = seal(&asker, request, &reply, ret_len);
+        if (reply.status == CONFD_OK)
+            confd->counters.answered++;
+        else
+            confd->counters.failed++;
+        json_decref(reply.answer);
+    }
+    asker_clear(&asker);
     return datagram;
 }
 

@@ -27,9 +27,11 @@ void confd_on_request(struct confd *confd, void (*catch_up)(void *data), void *d
  * candidate". */
 const char *confd_silent_because(const struct confd *confd);
 
-/* The reply to a datagram, to be freed; NULL: silence. */
-char *confd_handle(struct confd *confd, gint64 now_s, const char *data, size_t len,
-                   size_t *ret_len);
+/* The reply to a datagram that came from that address, to be freed; NULL: silence. It is signed
+ * with the key that has signed the question: the cluster's, or, from a node's own address, that of
+ * its monitoring, which is answered less. */
+char *confd_handle(struct confd *confd, gint64 now_s, const char *from, const char *data,
+                   size_t len, size_t *ret_len);
 
 struct confd_counters {
     guint64 answered;                   /* replies of status ok */

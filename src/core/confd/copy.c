@@ -1,6 +1,7 @@
 /* See copy.h. */
 #include "core/confd/copy.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 /* place -> (item -> GHashTable, a set of UUIDs of instances) */
@@ -13,6 +14,7 @@ struct confd_copy {
     index_t *primaries;   /* node -> its instances, each with itself */
     index_t *secondaries; /* node -> the same */
     index_t *addresses;   /* link -> address -> instances that have it */
+    GHashTable *nodes;    /* address in its one spelling -> UUID; NULL: to be made anew */
 };
 
 /* --- indexes --- */
@@ -103,6 +105,7 @@ void confd_copy_free(struct confd_copy *copy)
     g_hash_table_unref(copy->primaries);
     g_hash_table_unref(copy->secondaries);
     g_hash_table_unref(copy->addresses);
+    g_clear_pointer(&copy->nodes, g_hash_table_unref);
     g_free(copy);
 }
 
@@ -149,6 +152,8 @@ bool confd_copy_apply(struct confd_copy *copy, const struct change *change, GErr
         return false;
     if (strcmp(change->kind, "secret") == 0)
         renew_key(copy);
+    if (strcmp(change->kind, "node") == 0)
+        g_clear_pointer(&copy->nodes, g_hash_table_unref);
     return true;
 }
 
@@ -175,6 +180,46 @@ const struct config *confd_copy_config(const struct confd_copy *copy)
 const struct confd_key *confd_copy_key(const struct confd_copy *copy)
 {
     return copy->key;
+}
+
+struct confd_key *confd_copy_node_key(const struct confd_copy *copy, const struct node *node)
+{
+    const struct secret *secret = config_get(copy->config, "secret", "confd", NULL);
+    g_autofree char *key = secret ? confd_node_key(secret->value, node->uuid) : NULL;
+    return key ? confd_key_new(key, strlen(key)) : NULL;
+}
+
+/* --- nodes by address --- */
+
+/* In the one spelling; NULL: it is no address. */
+static char *plain_address(const char *text)
+{
+    char bytes[sizeof(struct in6_addr)], plain[INET6_ADDRSTRLEN];
+    int family = strchr(text, ':') ? AF_INET6 : AF_INET;
+    return inet_pton(family, text, bytes) == 1
+               ? g_strdup(inet_ntop(family, bytes, plain, sizeof plain))
+               : NULL;
+}
+
+static void index_nodes(struct confd_copy *copy)
+{
+    g_autoptr(GPtrArray) nodes = config_list(copy->config, "node");
+    copy->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        char *address = plain_address(node->primary_ip);
+        if (address)
+            g_hash_table_insert(copy->nodes, address, g_strdup(node->uuid));
+    }
+}
+
+const struct node *confd_copy_node_at(struct confd_copy *copy, const char *address)
+{
+    g_autofree char *plain = plain_address(address);
+    if (!copy->nodes)
+        index_nodes(copy);
+    const char *uuid = plain ? g_hash_table_lookup(copy->nodes, plain) : NULL;
+    return uuid ? config_get(copy->config, "node", uuid, NULL) : NULL;
 }
 
 /* --- questions --- */

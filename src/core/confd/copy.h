@@ -28,6 +28,11 @@ const struct config *confd_copy_config(const struct confd_copy *copy);
 /* NULL if the configuration has none. */
 const struct confd_key *confd_copy_key(const struct confd_copy *copy);
 
+/* The key of a node's own monitoring; NULL if the configuration has none. */
+struct confd_key *confd_copy_node_key(const struct confd_copy *copy, const struct node *node);
+/* The node that has the address, however it is spelled; NULL: none has. */
+const struct node *confd_copy_node_at(struct confd_copy *copy, const char *address);
+
 /* UUIDs of the instances that have the node as primary or secondary; a set of char * (keys), NULL
  * if there are none. */
 GHashTable *confd_copy_instances_of(const struct confd_copy *copy, const char *node, bool primary);

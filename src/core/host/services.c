@@ -16,15 +16,15 @@ struct own_service {
     struct service_file *file;
 };
 
-/* The front end of the API may be of another user than root, who has a folder of its own. */
-static bool is_api(const char *name)
+/* Whether it may be of another user than root, who has a folder of its own. */
+static bool has_place(const char *name)
 {
-    return strcmp(name, ROLE_APID) == 0;
+    return *place_of_daemon(name);
 }
 
 static char *file_name(const char *name)
 {
-    return g_strconcat(is_api(name) ? API_FOLDER : FOLDER "/", name, ENDING, NULL);
+    return g_strconcat(has_place(name) ? place_of_daemon(name) : FOLDER "/", name, ENDING, NULL);
 }
 
 static guint64 now_s(const struct env *env)
@@ -95,7 +95,7 @@ struct own_service *service_begin(const struct env *env, const char *name, guint
 {
     if (!is_alone(env, name, error))
         return NULL;
-    g_autofree char *stem = g_strconcat(is_api(name) ? API_FOLDER : "", "service-", name, NULL);
+    g_autofree char *stem = g_strconcat(place_of_daemon(name), "service-", name, NULL);
     g_autofree char *livelock = env->ops->livelock_make(env, stem, error);
     if (livelock == NULL)
         return NULL;
@@ -134,10 +134,10 @@ void service_end(struct own_service *service, const char *why)
 
 /* --- the node's report --- */
 
-/* What the API's user says of itself has its own lock file, and no other's. */
+/* What such a user says of itself has its own lock file, and no other's. */
 static enum service_state state_of(const struct env *env, const struct service_file *file)
 {
-    if (is_api(file->name) && !g_str_has_prefix(file->livelock, API_FOLDER))
+    if (strcmp(place_of_livelock(file->livelock), place_of_daemon(file->name)) != 0)
         return SERVICE_UNKNOWN;
     switch (env->ops->livelock_probe(env, file->livelock)) {
     case LIVELOCK_ALIVE:
@@ -193,21 +193,30 @@ static struct service_report *report_one(const struct env *env, const char *name
     return line;
 }
 
-static void report_api(const struct env *env, GPtrArray *ret_to)
+/* One with a place of its own, if it has ever run here. */
+static void report_placed(const struct env *env, const char *name, GPtrArray *ret_to)
 {
-    g_autofree char *path = file_name(ROLE_APID);
+    g_autofree char *path = file_name(name);
     g_autoptr(GError) error = NULL;
     size_t len;
     g_autofree char *text =
         env->ops->file_read(env, FILE_RUN, path, LIMIT_SERVICE_FILE_BYTES, &len, &error);
     if (text != NULL || !fettle_error_is(error, UNKNOWN_ENTITY))
-        g_ptr_array_add(ret_to, report_one(env, ROLE_APID));
+        g_ptr_array_add(ret_to, report_one(env, name));
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct service_report *one = *(const struct service_report *const *)a;
+    const struct service_report *other = *(const struct service_report *const *)b;
+    return strcmp(one->name, other->name);
 }
 
 void services_report(const struct env *env, GPtrArray *ret_to)
 {
     g_autoptr(GPtrArray) files = env->ops->file_list(env, FILE_RUN, FOLDER, NULL);
-    report_api(env, ret_to);
+    report_placed(env, ROLE_APID, ret_to);
+    report_placed(env, ROLE_MOND, ret_to);
     for (guint i = 0; files != NULL && i < files->len && ret_to->len < LIMIT_SERVICES; i++) {
         const char *file = files->pdata[i];
         size_t len = strlen(file);
@@ -215,8 +224,9 @@ void services_report(const struct env *env, GPtrArray *ret_to)
             len > LIMIT_SERVICE_CHARS + strlen(ENDING))
             continue;
         g_autofree char *name = g_strndup(file, len - strlen(ENDING));
-        if (is_api(name))
+        if (has_place(name))
             continue;
         g_ptr_array_add(ret_to, report_one(env, name));
     }
+    g_ptr_array_sort(ret_to, compare_names);
 }

@@ -21,6 +21,8 @@
 #include "core/node/migration/incoming.h"
 #include "core/node/migration/outgoing.h"
 #include "core/node/mirror.h"
+#include "core/node/monitor/figures.h"
+#include "core/node/monitor/told.h"
 #include "core/node/parts.h"
 #include "core/node/reconcile.h"
 #include "core/node/rediscover.h"
@@ -142,6 +144,8 @@ static void node_announced(void *data)
 {
     struct node_core *node = data;
     master_ip_kick(node->master_ip);
+    figures_heard(node->figures);
+    told_kick(node->told);
     if (node->changed)
         node->changed(node->changed_data);
 }
@@ -188,8 +192,22 @@ void node_core_free(struct node_core *node)
     member_care_free(g_steal_pointer(&node->care));
     epoch_fence_set_changed(node->fence, NULL, NULL);
     master_ip_free(g_steal_pointer(&node->master_ip));
+    told_free(g_steal_pointer(&node->told));
+    figures_free(g_steal_pointer(&node->figures));
     reconcile_kick(node);
     node_release(node);
+}
+
+static void master_heard(void *data)
+{
+    struct node_core *node = data;
+    figures_heard(node->figures);
+}
+
+void node_core_set_monitored(struct node_core *node)
+{
+    node->figures = figures_new(node);
+    node->told = told_new(node, master_heard, node);
 }
 
 /* --- requests --- */
@@ -456,5 +474,9 @@ bool node_core_start(struct node_core *node, GError **error)
     master_ip_start(node->master_ip);
     reconcile_start(node);
     room_start(node);
+    if (node->figures) {
+        figures_start(node->figures);
+        told_start(node->told);
+    }
     return true;
 }

@@ -14,6 +14,8 @@ struct node_core *node_core_new(const struct env *env, const char *cluster_uuid,
                                 const char *address);
 /* Where kernels are that instances boot directly (kernel_path); without it there are none. */
 void node_core_set_image_folder(struct node_core *node, const char *folder);
+/* Before it starts: it leaves figures for this node's fettle-mond, and tells it whom to ask. */
+void node_core_set_monitored(struct node_core *node);
 /* In a task: state read, guests and exports rediscovered (nothing is adopted before it is
  * confirmed). */
 bool node_core_start(struct node_core *node, GError **error);

@@ -29,6 +29,7 @@
  *   strays.c         what is there that nobody here has made
  *   reconcile.c      what comes back from the dead asks first (SAF-19)
  *   master_ip.c      the address that the master's node carries
+ *   monitor/         what it leaves for fettle-mond, and tells it
  *   forget.c         a way back from a mastership that nobody else follows
  *
  * Below it stand the epoch fence (core/epoch) and the care for a member of etcd (core/member).
@@ -47,6 +48,8 @@ struct node_core {
     struct epoch_fence *fence;
     struct member_care *care; /* NULL: no members here */
     struct master_ip *master_ip;
+    struct figures *figures; /* NULL: nobody wants any, nor to be told */
+    struct told *told;
     struct health *health;
     void (*changed)(void *data); /* an announcement was taken over */
     void *changed_data;

@@ -5,6 +5,7 @@
 #include "core/config/ports.h"
 #include "core/ops/ops.h"
 #include "proto/master_ip.h"
+#include "proto/monitor/collector_table.h"
 
 #include <string.h>
 
@@ -120,7 +121,8 @@ static bool apply(const struct op *op, json_t *cluster, guint *ret_count, GError
         return false;
     for (const struct field *field = op_cluster_set_params_record.fields(); field->name; field++) {
         GError *local = NULL;
-        if (!strcmp(field->name, "master_ip") || !strcmp(field->name, "recovery_ignore"))
+        if (!strcmp(field->name, "master_ip") || !strcmp(field->name, "recovery_ignore") ||
+            field->type == FIELD_TYPE_STRINGS)
             continue;
         json_t *value = wanted(field, params, &local);
         if (local) {
@@ -161,17 +163,22 @@ static struct cluster *changed_cluster(const struct op *op, GError **error)
         fettle_set_error(error, UNKNOWN_ENTITY, "there is no cluster yet");
         return NULL;
     }
-    guint count = 0;
+    const struct op_cluster_set_params *params = op->params;
+    guint count = 0, of_collectors = 0;
     json_autoptr json = cluster_to_json(now);
     if (!apply(op, json, &count, error))
         return NULL;
-    if (!count) {
+    record_autoptr(cluster) cluster = cluster_parse(json, RECORD_KEEP, error);
+    if (!cluster ||
+        !collector_settings_change(cluster, params->data_collectors,
+                                   params->data_collector_interval, &of_collectors, error))
+        return NULL;
+    if (!count && !of_collectors) {
         fettle_set_error(error, WRONG_INPUT, "nothing to change: name at least one setting");
         return NULL;
     }
-    record_autoptr(cluster) cluster = cluster_parse(json, RECORD_KEEP, error);
     struct port_range ports;
-    if (!cluster || !prefix_is_good(cluster, error) || !master_ip_is_whole(cluster, error) ||
+    if (!prefix_is_good(cluster, error) || !master_ip_is_whole(cluster, error) ||
         !port_range_parse(cluster->port_range, &ports, error))
         return NULL;
     g_autofree char *lower = g_ascii_strdown(cluster->mac_prefix, -1);

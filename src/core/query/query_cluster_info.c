@@ -2,6 +2,7 @@
  */
 #include "core/job/job_file.h"
 #include "core/query/query_rows.h"
+#include "proto/monitor/collector_table.h"
 
 #include <string.h>
 
@@ -107,6 +108,28 @@ static json_t *tell_nicparams(const struct info_source *source)
 {
     return json_make("{s{ss, ss, ss}}", "default", "mode", "bridged", "link",
                      source->cluster->default_link, "vlan", "");
+}
+
+/* --- monitoring --- */
+
+static json_t *tell_collectors(const struct info_source *source)
+{
+    json_t *all = json_object();
+    for (guint i = 0; i < COLLECTOR_COUNT; i++)
+        json_object_set_new(
+            all, collectors[i].name,
+            json_boolean(collector_setting(source->cluster, (enum collector_id)i).active));
+    return all;
+}
+
+static json_t *tell_collector_intervals(const struct info_source *source)
+{
+    json_t *all = json_object();
+    for (guint i = 0; i < COLLECTOR_COUNT; i++)
+        json_object_set_new(
+            all, collectors[i].name,
+            number(collector_setting(source->cluster, (enum collector_id)i).interval_us));
+    return all;
 }
 
 /* --- keys --- */

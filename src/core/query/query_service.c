@@ -12,9 +12,11 @@ static const struct duty {
     bool master;     /* does its work on the master alone, and stands by elsewhere */
     bool etcd;       /* only with that engine */
     bool api;        /* only where a front end of the API is on record */
+    bool heard;      /* only where it has ever run: nobody needs it, and older nodes have none */
 } duties[] = {
     {"apid", "fettle-apid", .api = true},
     {"luxid", "fettle-luxid", .candidates = true, .master = true},
+    {"mond", "fettle-mond", .heard = true},
     {"noded", "fettle-noded"},
     {"rconfd", "fettle-rconfd"},
     {"volumed", "fettle-volumed"},
@@ -45,7 +47,10 @@ static bool is_due(const struct duty *duty, const struct config *config, const s
     bool etcd = cluster && cluster->engine == ENGINE_KIND_ETCD;
     bool candidate = node->master_candidate || is_master(config, node);
     bool api = duty->api && config_get(config, "api_front_end", node->uuid, NULL);
-    return (candidate || !duty->candidates) && (etcd || !duty->etcd) && (api || !duty->api);
+    g_autofree char *key = config_service_key(node->uuid, duty->name);
+    bool heard = duty->heard && config_get(config, "service", key, NULL);
+    return (candidate || !duty->candidates) && (etcd || !duty->etcd) && (api || !duty->api) &&
+           (heard || !duty->heard);
 }
 
 GPtrArray *query_service_rows(const struct config *config)

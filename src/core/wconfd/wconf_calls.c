@@ -139,6 +139,7 @@ static const struct {
     {"renew_keys", key_renewal_handle_begin},
     {"keys_progress", key_renewal_handle_progress},
     {"authority_key", wconf_handle_authority_key},
+    {"monitor_key", wconf_handle_monitor_key},
     {"register_storage", wconf_handle_register_storage},
     {"beat", wconf_handle_beat},
     {"change_storage_service", wconf_handle_change_storage_service},

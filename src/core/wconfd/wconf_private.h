@@ -333,6 +333,7 @@ void wconf_join_end(struct wconf *wconf);
 
 /* --- wconf_authority_key.c --- */
 void wconf_handle_authority_key(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_monitor_key(struct wconf *wconf, struct rpc_request *request);
 /* ca_info for another candidate's wconfd: with a look at the key. */
 void wconf_handle_authority_look(struct wconf *wconf, struct rpc_request *request);
 

@@ -100,15 +100,6 @@ static bool make_api(GError **error)
     return apid.api;
 }
 
-/* A socket that whoever has started it has made: the lab's front ends are reached from outside of
- * its network. 0: there is none. */
-static int given_socket(void)
-{
-    guint64 fd = 0;
-    const char *text = g_getenv("FETTLE_LISTEN_FD");
-    return text && g_ascii_string_to_unsigned(text, 10, 3, 1024, &fd, NULL) ? (int)fd : 0;
-}
-
 static bool open_tls(GError **error)
 {
     if (*apid.conf->certificate)
@@ -123,7 +114,7 @@ static bool listen_there(GError **error)
     const struct http_server_options options = {
         .address = apid.conf->listen,
         .port = (guint)apid.conf->port,
-        .fd = given_socket(),
+        .fd = http_server_given_socket(),
         .settings = "listen and port of apid.conf",
         .certificate = apid.tls ? tls_files_certificate(apid.tls) : NULL};
     apid.server = http_server_new(&options, &events, NULL, error);

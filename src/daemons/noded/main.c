@@ -14,6 +14,7 @@
 #include "daemons/common/daemon.h"
 #include "daemons/noded/forget.h"
 #include "daemons/noded/join.h"
+#include "io/mond_place.h"
 #include "io/net/authority.h"
 #include "io/net/bus.h"
 #include "io/real_env.h"
@@ -98,6 +99,8 @@ static struct env *noded_setup(const char *root, GError **error)
         return NULL;
     const struct node_config *config = real_env_config(noded.env);
     const struct node_paths *paths = real_env_paths(noded.env);
+    if (!mond_place_make(paths, error))
+        return NULL;
     noded.users = guest_users_new(config);
     noded.env->hypervisor = qemu_new(paths, noded.users);
     noded.env->storage = file_storage_new(paths, config->shared_dir, noded.users);
@@ -108,6 +111,7 @@ static struct env *noded_setup(const char *root, GError **error)
     noded.core = node_core_new(noded.env, config->cluster_uuid, config->address);
     g_autofree char *images = g_build_filename(paths->var, "images", NULL);
     node_core_set_image_folder(noded.core, images);
+    node_core_set_monitored(noded.core);
     return noded.env;
 }
 

@@ -100,9 +100,9 @@ static void drop_key(void)
 
 /* --- serving --- */
 
-static char *answer(const char *data, size_t len, size_t *ret_len, void *user)
+static char *answer(const char *from, const char *data, size_t len, size_t *ret_len, void *user)
 {
-    return confd_handle(rconfd.confd, loop_wall_us() / G_USEC_PER_SEC, data, len, ret_len);
+    return confd_handle(rconfd.confd, loop_wall_us() / G_USEC_PER_SEC, from, data, len, ret_len);
 }
 
 static bool listen_to_clients(GError **error)

@@ -64,6 +64,7 @@ static struct env *setup(const char *root, GError **error)
 static bool start(GError **error)
 {
     volume_service_start(service);
+    volume_service_leave_figures(service);
     return true;
 }
 

@@ -583,6 +583,13 @@ static bool listen_on(struct http_server *server, const struct acceptor_options 
     return server->acceptor != NULL;
 }
 
+int http_server_given_socket(void)
+{
+    guint64 fd = 0;
+    const char *text = g_getenv("FETTLE_LISTEN_FD");
+    return text && g_ascii_string_to_unsigned(text, 10, 3, 1024, &fd, NULL) ? (int)fd : 0;
+}
+
 struct http_server *http_server_new(const struct http_server_options *options,
                                     const struct http_server_events *events, void *data,
                                     GError **error)

@@ -39,6 +39,10 @@ struct http_server_events {
     void (*complain)(const char *line, void *data);
 };
 
+/* A socket that whoever has started this process has made and listens on (FETTLE_LISTEN_FD): the
+ * lab's servers are reached from outside of its network. 0: there is none. */
+int http_server_given_socket(void);
+
 struct http_server_options {
     const char *address; /* an IP address */
     guint port;

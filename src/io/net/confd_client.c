@@ -86,6 +86,16 @@ GPtrArray *confd_candidates_known(const struct node_paths *paths, GError **error
     return NULL;
 }
 
+GPtrArray *confd_candidates_of(const struct monitor_config *config, guint port)
+{
+    GPtrArray *list = candidates_new();
+    for (guint i = 0; i < MIN(config->candidates->len, LIMIT_CONFD_CANDIDATES); i++) {
+        const struct monitor_candidate *candidate = config->candidates->pdata[i];
+        candidate_add(list, candidate->name, candidate->address, port);
+    }
+    return list;
+}
+
 /* "10.0.0.1", "10.0.0.1:1814", "fd00::1", "[fd00::1]:1814" */
 static bool split_place(const char *text, char **ret_address, guint *ret_port)
 {
@@ -181,8 +191,8 @@ static void send_question(struct asking *asking)
         end_by_errno(asking, errno);
 }
 
-static void begin(struct asking *asking, struct confd_heard *heard, const struct confd_key *key,
-                  enum confd_type type, const json_t *query)
+static void begin(struct asking *asking, struct confd_heard *heard, const char *from,
+                  const struct confd_key *key, enum confd_type type, const json_t *query)
 {
     g_autoptr(GError) error = NULL;
     asking->heard = heard;
@@ -190,7 +200,7 @@ static void begin(struct asking *asking, struct confd_heard *heard, const struct
     asking->rsalt = g_uuid_string_random();
     asking->datagram = confd_request_seal(key, loop_wall_us() / G_USEC_PER_SEC, type, query,
                                           asking->rsalt, &asking->len);
-    asking->fd = udp_dial(heard->from->address, heard->from->port, &error);
+    asking->fd = udp_dial_from(from, heard->from->address, heard->from->port, &error);
     if (asking->fd < 0)
         end(asking, error->message);
     send_question(asking);
@@ -263,6 +273,13 @@ static void ask_all(struct asking *all, guint count, const struct confd_key *key
 GPtrArray *confd_ask(const GPtrArray *candidates, const struct confd_key *key, enum confd_type type,
                      const json_t *query, guint timeout_ms)
 {
+    return confd_ask_from(NULL, candidates, key, type, query, timeout_ms);
+}
+
+GPtrArray *confd_ask_from(const char *from, const GPtrArray *candidates,
+                          const struct confd_key *key, enum confd_type type, const json_t *query,
+                          guint timeout_ms)
+{
     GPtrArray *list = g_ptr_array_new_with_free_func(heard_free);
     struct asking all[LIMIT_CONFD_CANDIDATES];
     g_assert(candidates->len <= LIMIT_CONFD_CANDIDATES);
@@ -270,7 +287,7 @@ GPtrArray *confd_ask(const GPtrArray *candidates, const struct confd_key *key, e
         struct confd_heard *heard = g_new0(struct confd_heard, 1);
         heard->from = candidates->pdata[i];
         g_ptr_array_add(list, heard);
-        begin(&all[i], heard, key, type, query);
+        begin(&all[i], heard, from, key, type, query);
     }
     ask_all(all, candidates->len, key, timeout_ms);
     for (guint i = 0; i < candidates->len; i++) {

@@ -16,6 +16,8 @@ struct confd_candidate {
 /* The candidates that this host was told of, from var/node/state.json and etc/node.json; array that
  * frees them. UNKNOWN_ENTITY if it was told of none. */
 GPtrArray *confd_candidates_known(const struct node_paths *paths, GError **error);
+/* Those that monitoring was told of. */
+GPtrArray *confd_candidates_of(const struct monitor_config *config, guint port);
 /* From "ADDRESS[:PORT],[ADDRESS6]:PORT,…". */
 GPtrArray *confd_candidates_parse(const char *text, GError **error);
 
@@ -34,6 +36,10 @@ struct confd_heard {
 /* One entry for each candidate, in their order. `query` is borrowed. Never fails as a whole. */
 GPtrArray *confd_ask(const GPtrArray *candidates, const struct confd_key *key, enum confd_type type,
                      const json_t *query, guint timeout_ms);
+/* The same from an address of this host, which a node's own key is believed from alone. */
+GPtrArray *confd_ask_from(const char *from, const GPtrArray *candidates,
+                          const struct confd_key *key, enum confd_type type, const json_t *query,
+                          guint timeout_ms);
 /* The answer with the highest serial, of equals the first; NULL: nobody has answered. */
 const struct confd_heard *confd_newest(const GPtrArray *heard);
 /* Who did not answer, and why: "node2 (10.0.0.2): no answer; …"; "" if all did. */

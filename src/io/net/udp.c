@@ -17,7 +17,7 @@ struct udp_server {
     guint port;
     size_t max_bytes;
     char *buffer;
-    char *(*answer)(const char *data, size_t len, size_t *ret_len, void *user);
+    char *(*answer)(const char *from, const char *data, size_t len, size_t *ret_len, void *user);
     void *user;
 };
 
@@ -58,7 +58,12 @@ static void answer_one(struct udp_server *server, size_t len, const union place 
                        socklen_t peer_len)
 {
     size_t reply_len = 0;
-    g_autofree char *reply = server->answer(server->buffer, len, &reply_len, server->user);
+    char from[INET6_ADDRSTRLEN] = "";
+    bool six = peer->any.sa_family == AF_INET6;
+    inet_ntop(peer->any.sa_family,
+              six ? (const void *)&peer->six.sin6_addr : (const void *)&peer->four.sin_addr, from,
+              sizeof from);
+    g_autofree char *reply = server->answer(from, server->buffer, len, &reply_len, server->user);
     /* What does not get away is lost, as a datagram may be. */
     if (reply)
         (void)!sendto(server->fd, reply, reply_len, MSG_NOSIGNAL, &peer->any, peer_len);
@@ -137,17 +142,32 @@ guint udp_server_port(const struct udp_server *server)
 
 /* --- asking --- */
 
-int udp_dial(const char *address, guint port, GError **error)
+/* Of another family than the peer it is of no use, and the host chooses. */
+static bool bind_from(int fd, const char *from, const union place *peer)
+{
+    union place own;
+    socklen_t len;
+    if (!place_of(from, 0, &own, &len, NULL) || own.any.sa_family != peer->any.sa_family)
+        return true;
+    return bind(fd, &own.any, len) == 0;
+}
+
+int udp_dial_from(const char *from, const char *address, guint port, GError **error)
 {
     union place place;
     socklen_t len;
     if (!place_of(address, port, &place, &len, error))
         return -1;
     int fd = open_socket(&place);
-    if (fd >= 0 && connect(fd, &place.any, len) == 0)
+    if (fd >= 0 && (!from || bind_from(fd, from, &place)) && connect(fd, &place.any, len) == 0)
         return fd;
     fettle_set_error(error, UNREACHABLE, "%s port %u: %s", address, port, g_strerror(errno));
     if (fd >= 0)
         close(fd);
     return -1;
+}
+
+int udp_dial(const char *address, guint port, GError **error)
+{
+    return udp_dial_from(NULL, address, port, error);
 }

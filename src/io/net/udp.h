@@ -14,8 +14,9 @@ struct udp_options {
     const char *address; /* of this host, IPv4 or IPv6; it need not be there yet */
     guint port;          /* 0: any free one */
     size_t max_bytes;    /* of one datagram; more is cut off, and told by its `len` */
-    /* The reply, which is freed; NULL: none. `data` has min(len, max_bytes) bytes. */
-    char *(*answer)(const char *data, size_t len, size_t *ret_len, void *user);
+    /* The reply, which is freed; NULL: none. `data` has min(len, max_bytes) bytes; `from` is the
+     * address that it came from, without the port. */
+    char *(*answer)(const char *from, const char *data, size_t len, size_t *ret_len, void *user);
     void *user;
 };
 
@@ -28,3 +29,5 @@ guint udp_server_port(const struct udp_server *server);
 /* A socket connected to a peer, for asking: non-blocking, -1 with the error. The caller closes it.
  */
 int udp_dial(const char *address, guint port, GError **error);
+/* The same from an address of this host; NULL: the host chooses one. */
+int udp_dial_from(const char *from, const char *address, guint port, GError **error);

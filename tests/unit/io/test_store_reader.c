@@ -309,11 +309,14 @@ struct candidate {
     const char *key;
     guint silent; /* so many questions are not answered */
     guint port;
+    char from[64]; /* who asked last */
 };
 
-static char *candidate_answer(const char *data, size_t len, size_t *ret_len, void *user)
+static char *candidate_answer(const char *from, const char *data, size_t len, size_t *ret_len,
+                              void *user)
 {
     struct candidate *candidate = user;
+    g_strlcpy(candidate->from, from, sizeof candidate->from);
     g_autoptr(confd_key_t) right = confd_key_new(KEY, strlen(KEY));
     g_autoptr(confd_key_t) own = confd_key_new(candidate->key, strlen(candidate->key));
     enum confd_fault fault;
@@ -333,6 +336,7 @@ struct asked {
     guint timeout_ms;
     GPtrArray *list, *heard;
     bool done;
+    const char *from; /* NULL: any address */
 };
 
 static gpointer ask_thread(gpointer data)
@@ -342,15 +346,16 @@ static gpointer ask_thread(gpointer data)
     g_autoptr(confd_key_t) key = confd_key_new(KEY, strlen(KEY));
     asked->list = confd_candidates_parse(asked->candidates, &error);
     g_assert_no_error(error);
-    asked->heard = confd_ask(asked->list, key, CONFD_TYPE_cluster_master, NULL, asked->timeout_ms);
+    asked->heard = confd_ask_from(asked->from, asked->list, key, CONFD_TYPE_cluster_master, NULL,
+                                  asked->timeout_ms);
     asked->done = true;
     g_main_context_wakeup(NULL);
     return NULL;
 }
 
 /* Asks servers of the candidates, which run in this thread. */
-static void ask(struct candidate *candidates, guint count, const char *address, guint timeout_ms,
-                struct asked *ret_asked)
+static void ask_from(const char *from, struct candidate *candidates, guint count,
+                     const char *address, guint timeout_ms, struct asked *ret_asked)
 {
     struct udp_server *servers[8];
     g_autoptr(GString) names = g_string_new(NULL);
@@ -363,12 +368,18 @@ static void ask(struct candidate *candidates, guint count, const char *address, 
         candidates[i].port = udp_server_port(servers[i]);
         g_string_append_printf(names, "%s[%s]:%u", i > 0 ? "," : "", address, candidates[i].port);
     }
-    *ret_asked = (struct asked){.candidates = names->str, .timeout_ms = timeout_ms};
+    *ret_asked = (struct asked){.candidates = names->str, .timeout_ms = timeout_ms, .from = from};
     GThread *thread = g_thread_new("ask", ask_thread, ret_asked);
     g_assert_true(loop_run_until(&ret_asked->done, 20000));
     g_thread_join(thread);
     for (guint i = 0; i < count; i++)
         udp_server_free(servers[i]);
+}
+
+static void ask(struct candidate *candidates, guint count, const char *address, guint timeout_ms,
+                struct asked *ret_asked)
+{
+    ask_from(NULL, candidates, count, address, timeout_ms, ret_asked);
 }
 
 static void asked_clear(struct asked *asked)
@@ -412,6 +423,25 @@ static void test_few(void)
     g_assert_null(confd_newest(asked.heard));
     g_autofree char *nobody = confd_silent_text(asked.heard);
     g_assert_cmpstr(nobody, ==, "127.0.0.1: nobody answers ConfD there");
+    asked_clear(&asked);
+}
+
+/* A node's own key is believed from its own address. */
+static void test_from(void)
+{
+    struct candidate one = {6, KEY, 0, 0};
+    struct asked asked;
+    ask_from("127.0.0.9", &one, 1, "127.0.0.1", 10000, &asked);
+    g_assert_nonnull(confd_newest(asked.heard));
+    g_assert_cmpstr(one.from, ==, "127.0.0.9");
+    asked_clear(&asked);
+    ask_from("127.0.0.9", &one, 1, "::1", 10000, &asked); /* which cannot reach that one */
+    g_assert_nonnull(confd_newest(asked.heard));
+    g_assert_cmpstr(one.from, ==, "::1");
+    asked_clear(&asked);
+    ask_from("192.0.2.77", &one, 1, "127.0.0.1", 10000, &asked); /* no address of this host */
+    g_autofree char *silent = confd_silent_text(asked.heard);
+    g_assert_true(g_str_has_suffix(silent, "Cannot assign requested address"));
     asked_clear(&asked);
 }
 
@@ -477,6 +507,7 @@ int main(int argc, char **argv)
     ADD("/reader/foreign", test_foreign);
     g_test_add_func("/confd-client/newest#RCF-05", test_newest);
     g_test_add_func("/confd-client/few#RCF-04", test_few);
+    g_test_add_func("/confd-client/from#MON-04", test_from);
     g_test_add_func("/confd-client/places", test_places);
     g_test_add_func("/udp/taken", test_taken);
     return g_test_run();

@@ -136,7 +136,7 @@ static void test_every_opcode(void)
     }
 }
 
-/* A row is about an opcode of ours and about no parameter of it, but for YES_NO. */
+/* A row is about an opcode of ours and about no parameter of it, but for YES_NO and PAIRS. */
 static void test_rows(void)
 {
     size_t count;
@@ -144,7 +144,8 @@ static void test_rows(void)
     for (size_t i = 0; i < count; i++) {
         const struct opcode *opcode = opcode_find(table[i].opcode);
         const struct field *field = record_field(opcode->params, table[i].name);
-        g_assert_true((field != NULL) == table[i].yes_no);
+        bool same = table[i].pairs && strcmp(table[i].name, table[i].ours) == 0;
+        g_assert_true((field != NULL) == (table[i].yes_no || same));
         g_assert_true(ganeti_parameter_find(table[i].opcode, table[i].name) == &table[i]);
         json_autoptr value =
             table[i].taken == NULL ? NULL : json_loads(table[i].taken, JSON_DECODE_ANY, NULL);
@@ -350,6 +351,39 @@ static void test_yes_no(void)
     g_assert_cmpstr(json_string_value(json_object_get(own, "master_capable")), ==, "yes");
 }
 
+static char *collectors_of(const char *name, json_t *value, const char *ours)
+{
+    json_autoptr json = opcode_new(opcode_find("OP_CLUSTER_SET_PARAMS"));
+    json_autoptr own = NULL;
+    g_autofree char *message = NULL;
+    json_object_set_new(json, name, value);
+    if (!parses(json, &own, &message))
+        return g_steal_pointer(&message);
+    return json_to_text(json_object_get(own, ours));
+}
+
+#define assert_collectors(name, value, ours, expected)                                             \
+    do {                                                                                           \
+        g_autofree char *text = collectors_of(name, value, ours);                                  \
+        g_assert_cmpstr(text, ==, expected);                                                       \
+    } while (0)
+
+static void test_pairs(void)
+{
+    assert_collectors("enabled_data_collectors", json_make("{sb sb}", "lv", 0, "drbd", 1),
+                      "data_collectors", "[\"lv=no\",\"drbd=yes\"]");
+    assert_collectors("enabled_data_collectors", json_object(), "data_collectors", "[]");
+    assert_collectors("data_collector_interval", json_make("{si}", "lv", 2500000),
+                      "data_collector_interval", "[\"lv=2.5\"]");
+    assert_collectors("data_collector_interval", json_make("[s]", "lv=7"),
+                      "data_collector_interval", "[\"lv=7\"]");
+    assert_collectors("enabled_data_collectors", json_make("{ss}", "lv", "no"), "data_collectors",
+                      "enabled_data_collectors.lv: must be true, false or a number of "
+                      "microseconds");
+    assert_collectors("enabled_data_collectors", json_make("[s]", "lv=no"), "data_collectors",
+                      "enabled_data_collectors: must be settings by name");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -365,5 +399,6 @@ int main(int argc, char **argv)
     g_test_add_func("/opcodes-ganeti/settings-by-name#LUX-02", test_settings);
     g_test_add_func("/opcodes-ganeti/another-name#LUX-02", test_other_name);
     g_test_add_func("/opcodes-ganeti/booleans-for-yes-and-no", test_yes_no);
+    g_test_add_func("/opcodes-ganeti/pairs", test_pairs);
     return g_test_run();
 }

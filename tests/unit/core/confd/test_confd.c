@@ -73,28 +73,49 @@ static void remove_confd(struct confd **confd)
 }
 #define confd_auto __attribute__((cleanup(remove_confd))) struct confd *
 
+/* Somebody who has no node's address. */
+#define ELSEWHERE "192.0.2.9"
+
 /* The request as text, signed for `salt`; the reply's datagram or NULL. */
-static char *send(struct confd *confd, const char *msg, const char *salt, size_t *ret_len)
+static char *send_as(struct confd *confd, const char *from, const char *secret, const char *msg,
+                     const char *salt, size_t *ret_len)
 {
-    g_autoptr(confd_key_t) key = confd_key_new(KEY, strlen(KEY));
+    g_autoptr(confd_key_t) key = confd_key_new(secret, strlen(secret));
     size_t len;
     g_autofree char *datagram = confd_seal(key, salt, msg, &len);
-    return confd_handle(confd, NOW, datagram, len, ret_len);
+    return confd_handle(confd, NOW, from, datagram, len, ret_len);
 }
 
-/* The whole inner message of the reply; "silence" if there is none. */
-static char *ask(struct confd *confd, int type, const char *query)
+static char *send(struct confd *confd, const char *msg, const char *salt, size_t *ret_len)
+{
+    return send_as(confd, ELSEWHERE, KEY, msg, salt, ret_len);
+}
+
+/* The whole inner message of the reply, which is signed with the key of the question; "silence" if
+ * there is none. */
+static char *ask_as(struct confd *confd, const char *from, const char *secret, int type,
+                    const char *query)
 {
     g_autofree char *msg = g_strdup_printf(
         "{\"protocol\": 1, \"type\": %d, \"query\": %s, \"rsalt\": \"r-1\"}", type, query);
+    g_autoptr(confd_key_t) key = confd_key_new(secret, strlen(secret));
+    struct confd_reply opened;
+    enum confd_fault fault;
     size_t len;
-    g_autofree char *reply = send(confd, msg, "1795191280", &len);
+    g_autofree char *reply = send_as(confd, from, secret, msg, "1795191280", &len);
     if (!reply)
         return g_strdup("silence");
+    g_assert_true(confd_reply_open(key, reply, len, "r-1", &opened, &fault));
+    json_decref(opened.answer);
     json_autoptr envelope = json_loadb(reply + 4, len - 4, 0, NULL);
     g_assert_nonnull(envelope);
     g_assert_cmpstr(json_string_value(json_object_get(envelope, "salt")), ==, "r-1");
     return g_strdup(json_string_value(json_object_get(envelope, "msg")));
+}
+
+static char *ask(struct confd *confd, int type, const char *query)
+{
+    return ask_as(confd, ELSEWHERE, KEY, type, query);
 }
 
 static void expect(struct confd *confd, int type, const char *query, const char *msg)
@@ -144,7 +165,10 @@ static void test_answers(void)
     expect(confd, 10, "\"serial_no\"", OK("77"));
     expect(confd, 10, "\"cluster/nosuch\"", BAD("2"));
     expect(confd, 10, "\"\"", BAD("2"));
-    expect(confd, 11, "null", OK("{}"));
+    g_autofree char *found = ask(confd, 11, "null");
+    g_assert_true(g_str_has_prefix(
+        found, "{\"protocol\":1,\"status\":0,\"answer\":{\"cpu-avg-load\":{\"active\":true,"
+               "\"interval\":5000000},\"host\":"));
     expect(confd, 12, "null",
            "{\"protocol\":1,\"status\":2,\"answer\":\"There is no such request type\",\"serial\":"
            "77}");
@@ -228,6 +252,83 @@ static void test_candidates_only(void)
     expect(confd, 0, "null", "silence");
 }
 
+/* --- the monitoring of a node --- */
+
+static void expect_as(struct confd *confd, const char *from, const char *secret, int type,
+                      const char *query, const char *msg)
+{
+    g_autofree char *found = ask_as(confd, from, secret, type, query);
+    g_assert_cmpstr(found, ==, msg);
+}
+
+#define NO_MORE(node)                                                                              \
+    BAD("\"With the key of its monitoring node " node                                              \
+        " may ask for the data collectors and for its own instances alone\"")
+#define INSTANCES "[[{\"name\":\"web\",\"uuid\":\"" WEB "\",\"admin_state\":\"up\"}],[]]"
+
+/* A node's own key opens, from its address, what its monitoring needs, and nothing else. */
+static void test_node_key(void)
+{
+    confd_auto confd = make_confd(NODE2);
+    g_autofree char *key1 = confd_node_key(KEY, NODE1);
+    g_autofree char *key3 = confd_node_key(KEY, NODE3);
+    g_autofree char *key9 = confd_node_key(KEY, CLUSTER);
+    g_autofree char *other = confd_node_key("another secret of theirs", NODE1);
+    g_assert_cmpuint(strlen(key1), ==, 64);
+    expect_as(confd, "10.99.9.10", key1, 0, "null", OK("3000000"));
+    expect_as(confd, "10.99.9.10", key1, 8, "\"node1\"", OK(INSTANCES));
+    expect_as(confd, "10.99.9.10", key1, 8, "\"" NODE1 "\"", OK(INSTANCES));
+    expect_as(confd, "10.99.9.12", key3, 8, "\"node3\"", OK("[[],[]]")); /* no candidate, either */
+    g_autofree char *settings = ask_as(confd, "10.99.9.12", key3, 11, "null");
+    g_assert_nonnull(strstr(settings, "\"status\":0,\"answer\":{\"cpu-avg-load\""));
+    for (int type = 0; type <= 12; type++) {
+        const char *query = type == 8 ? "\"node3\"" : type == 10 ? "\"cluster\"" : "\"node1\"";
+        if (type != CONFD_TYPE_ping && type != CONFD_TYPE_data_collectors)
+            expect_as(confd, "10.99.9.10", key1, type, query, NO_MORE("node1"));
+    }
+    expect_as(confd, "10.99.9.10", key1, 8, "null", NO_MORE("node1"));
+    expect_as(confd, "10.99.9.12", key1, 0, "null", "silence"); /* another node's address */
+    expect_as(confd, ELSEWHERE, key1, 0, "null", "silence");
+    expect_as(confd, "", key1, 0, "null", "silence");
+    expect_as(confd, "10.99.9.10", key3, 0, "null", "silence");
+    expect_as(confd, "10.99.9.10", key9, 0, "null", "silence");
+    expect_as(confd, "10.99.9.10", other, 0, "null", "silence");
+    g_assert_cmpuint(confd_counters(confd)->dropped[CONFD_FAULT_HMAC], ==, 6);
+    expect_as(confd, "10.99.9.10", KEY, 3, "null", OK("\"node1\"")); /* who has the cluster's */
+}
+
+static void test_node_key_ends(void)
+{
+    confd_auto confd = make_confd(NODE2);
+    struct confd_copy *copy = confd_copy_of(confd);
+    g_autofree char *key = confd_node_key(KEY, NODE3);
+    g_autofree char *renewed = confd_node_key("another secret of theirs", NODE3);
+    expect_as(confd, "10.99.9.12", key, 0, "null", OK("3000000"));
+    put_node(copy, NODE3, "node3", "fd00::0:3", NULL);
+    expect_as(confd, "10.99.9.12", key, 0, "null", "silence");
+    expect_as(confd, "fd00::3", key, 0, "null", OK("3000000"));
+    apply(copy, CHANGE_PUT, "secret", "confd",
+          json_make("{ss}", "value", "another secret of theirs"));
+    expect_as(confd, "fd00::3", key, 0, "null", "silence");
+    expect_as(confd, "fd00::3", renewed, 0, "null", OK("3000000"));
+    apply(copy, CHANGE_DELETE, "node", NODE3, NULL);
+    expect_as(confd, "fd00::3", renewed, 0, "null", "silence");
+}
+
+static void remove_node(void *data)
+{
+    apply(data, CHANGE_DELETE, "node", NODE3, NULL);
+}
+
+/* It is removed by a change that the question itself has let in. */
+static void test_node_key_ends_meanwhile(void)
+{
+    confd_auto confd = make_confd(NODE2);
+    g_autofree char *key = confd_node_key(KEY, NODE3);
+    confd_on_request(confd, remove_node, confd_copy_of(confd));
+    expect_as(confd, "10.99.9.12", key, 0, "null", "silence");
+}
+
 /* --- silence --- */
 
 static void expect_dropped(struct confd *confd, const char *data, size_t len,
@@ -235,7 +336,7 @@ static void expect_dropped(struct confd *confd, const char *data, size_t len,
 {
     guint64 before = confd_counters(confd)->dropped[fault], all = confd_dropped(confd);
     size_t reply_len;
-    g_assert_null(confd_handle(confd, NOW, data, len, &reply_len));
+    g_assert_null(confd_handle(confd, NOW, ELSEWHERE, data, len, &reply_len));
     g_assert_cmpuint(confd_counters(confd)->dropped[fault], ==, before + 1);
     g_assert_cmpuint(confd_dropped(confd), ==, all + 1);
 }
@@ -317,11 +418,11 @@ static void test_silence(void)
         size_t reply_len;
         g_autofree char *changed = g_memdup2(good, len);
         changed[i] ^= 1;
-        g_autofree char *reply = confd_handle(confd, NOW, changed, len, &reply_len);
+        g_autofree char *reply = confd_handle(confd, NOW, ELSEWHERE, changed, len, &reply_len);
         g_assert_null(reply);
     }
     g_assert_cmpuint(confd_counters(confd)->answered, ==, 0);
-    g_free(confd_handle(confd, NOW, good, len, &len));
+    g_free(confd_handle(confd, NOW, ELSEWHERE, good, len, &len));
     g_assert_cmpuint(confd_counters(confd)->answered, ==, 1);
 }
 
@@ -354,6 +455,9 @@ int main(int argc, char **argv)
     g_test_add_func("/confd/shapes#RCF-07", test_shapes);
     g_test_add_func("/confd/changes", test_changes);
     g_test_add_func("/confd/candidates-only", test_candidates_only);
+    g_test_add_func("/confd/node-key#MON-04", test_node_key);
+    g_test_add_func("/confd/node-key-ends", test_node_key_ends);
+    g_test_add_func("/confd/node-key-ends-meanwhile", test_node_key_ends_meanwhile);
     g_test_add_func("/confd/time-window#RCF-07", test_window);
     g_test_add_func("/confd/bad-requests", test_bad_requests);
     g_test_add_func("/confd/silence#RCF-07", test_silence);

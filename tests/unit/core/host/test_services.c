@@ -206,6 +206,36 @@ static void test_api(void)
     fake_world_free(world);
 }
 
+/* So may monitoring be of another user; and what one of them says of the other's lock file, or of
+ * root's, is nothing. */
+static void test_places(void)
+{
+    struct fake_world *world = fake_world_new();
+    struct env *noded = fake_process(world, NODE1, ROLE_NODED);
+    struct begin apid = start(world, ROLE_APID), mond = start(world, ROLE_MOND);
+    struct begin wconfd = start(world, ROLE_WCONFD), luxid = start(world, ROLE_LUXID);
+    assert_report(noded, "apid running 0 77 ()\nluxid running 0 77 ()\nmond running 0 77 ()\n"
+                         "wconfd running 0 77 ()\n");
+    put(world, "mond.json", "{\"name\": \"mond\", \"livelock\": \"v-1\"}"); /* not its place */
+    static const char *const foreign[] = {"api/service-apid", "v-1"};
+    fake_livelock(world, NODE1, "v-1", LIVELOCK_ALIVE);
+    for (guint i = 0; i < G_N_ELEMENTS(foreign); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text =
+            g_strdup_printf("{\"name\": \"mond\", \"livelock\": \"%s\"}", foreign[i]);
+        noded->ops->file_write(noded, FILE_RUN, "mond/mond.json", text, strlen(text), &error);
+        g_assert_no_error(error);
+        assert_report(noded, "apid running 0 77 ()\nluxid running 0 77 ()\n"
+                             "mond unknown 0 0 (its lock file cannot be probed)\n"
+                             "wconfd running 0 77 ()\n");
+    }
+    die(&apid);
+    die(&mond);
+    die(&wconfd);
+    die(&luxid);
+    fake_world_free(world);
+}
+
 /* A disk that takes nothing: the error says so, and no lock file is left. */
 static void test_cannot_write(void)
 {
@@ -246,6 +276,7 @@ int main(int argc, char **argv)
     g_test_add_func("/services/others", test_others);
     g_test_add_func("/services/beside", test_beside);
     g_test_add_func("/services/api#SAF-104", test_api);
+    g_test_add_func("/services/places#SAF-104", test_places);
     g_test_add_func("/services/cannot-write", test_cannot_write);
     return g_test_run();
 }

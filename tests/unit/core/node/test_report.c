@@ -316,6 +316,39 @@ static void test_killed(void)
     node_world_free(nw);
 }
 
+/* With fakes of hypervisor and disks as with the real ones (tests/e2e/test_monitoring.py). */
+static void test_form(void)
+{
+    struct node_world *nw = world_with_guest();
+    json_autoptr report = ask_within(nw, 0);
+    size_t count = 0;
+    for (const struct field *field = node_report_record.fields(); field->name; field++) {
+        bool there = json_object_get(report, field->name);
+        g_assert_true(there || field->type == FIELD_TYPE_OBJECT);
+        count += there;
+    }
+    g_assert_cmpuint(json_object_size(report), ==, count);
+    node_world_free(nw);
+}
+
+/* A job's call goes on for long: its guest does not want to end. */
+static void test_beside_a_long_call(void)
+{
+    struct node_world *nw = world_with_guest();
+    struct fake_reply reply;
+    fake_host_hang(nw->a.host, WEB1, true);
+    nw_call_start(nw, &nw->a, "guest_stop", nw->stamp, nw_stop_args(nw, 60000), &reply);
+    nw_pass(nw, 500);
+    g_assert_false(reply.done);
+    json_autoptr report = ask_within(nw, LOOK_WAIT_MS);
+    g_assert_cmpuint(json_array_size(json_object_get(report, "guests")), ==, 1);
+    g_assert_false(reply.done);
+    fake_host_hang(nw->a.host, WEB1, false);
+    nw_until(nw, reply.done);
+    fake_reply_clear(&reply);
+    node_world_free(nw);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -327,6 +360,8 @@ int main(int argc, char **argv)
     g_test_add_func("/report/part-fails#SAF-90", test_part_fails);
     g_test_add_func("/report/shared-look#SAF-90", test_shared_look);
     g_test_add_func("/report/over-once#SAF-90", test_over_once);
+    g_test_add_func("/report/form#NOD-02", test_form);
+    g_test_add_func("/report/beside-a-long-call#NOD-04", test_beside_a_long_call);
     g_test_add_func("/report/killed#SAF-90", test_killed);
     return g_test_run();
 }

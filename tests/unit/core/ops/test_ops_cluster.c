@@ -122,6 +122,33 @@ static void test_patterns_refused(void)
                        refusal, "wrong_input");
 }
 
+/* Of each what differs from the table of collectors is on record. */
+static void test_collectors(void)
+{
+    g_assert_cmpstr(
+        run("OP_CLUSTER_SET_PARAMS", json_make("{s[ss] s[s]}", "data_collectors", "lv=no",
+                                               "drbd=no", "data_collector_interval", "guests=30")),
+        ==, "null");
+    g_autofree char *log = ops_log(world, 0);
+    g_assert_cmpstr(log, ==,
+                    "collectors_off: [] -> [\"lv\",\"drbd\"]\n"
+                    "collector_intervals: [] -> [\"guests=30\"]\n");
+    g_assert_cmpstr(
+        run("OP_CLUSTER_SET_PARAMS", json_make("{s{sb} s{si}}", "enabled_data_collectors", "lv", 1,
+                                               "data_collector_interval", "guests", 0)),
+        ==, "null");
+    g_assert_cmpuint(cluster()->collectors_off->len, ==, 1);
+    g_assert_cmpstr(cluster()->collectors_off->pdata[0], ==, "drbd");
+    g_assert_cmpuint(cluster()->collector_intervals->len, ==, 0);
+}
+
+static void test_collectors_refused(void)
+{
+    ops_expect_refusal(
+        world, run("OP_CLUSTER_SET_PARAMS", json_make("{s[s]}", "data_collectors", "drbd=perhaps")),
+        "data_collectors: drbd=perhaps: must be drbd=yes or drbd=no", "wrong_input");
+}
+
 static void test_settings_refused(void)
 {
     ops_expect_refusal(world,
@@ -354,6 +381,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add("/settings/set", test_settings);
+    add("/settings/collectors", test_collectors);
+    add("/settings/collectors-refused", test_collectors_refused);
     add("/settings/of-recovery", test_settings_of_recovery);
     add("/settings/patterns#RCV-26", test_patterns);
     add("/settings/patterns-refused", test_patterns_refused);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/wconfd/wconf_private.h"
+#include "proto/confd.h"
 #include "proto/records.h"
 #include "unit/core/world/wconf_world.h"
 
@@ -398,6 +399,34 @@ static void test_held_generation(void)
     world_tear_down();
 }
 
+/* --- the key of a node's monitoring --- */
+
+#define SECRET "0123456789abcdef0123456789abcdef"
+
+static void test_monitor_key(void)
+{
+    GPtrArray *changes = initial_changes();
+    g_ptr_array_add(changes, put("secret", "confd", 0, json_make("{ss}", "value", SECRET)));
+    config_world_init(&world, changes);
+    config_world_start(&world);
+    g_autofree char *one = confd_node_key(SECRET, NODE1);
+    g_autofree char *two = confd_node_key(SECRET, NODE2);
+    g_autofree char *says_one = g_strdup_printf("{\"key\":\"%s\"}", one);
+    g_autofree char *says_two = g_strdup_printf("{\"key\":\"%s\"}", two);
+    g_assert_cmpstr(one, !=, two);
+    assert_says(ask_wconf(&world, world.noded[0], "monitor_key", json_object()), says_one);
+    assert_says(ask_wconf(&world, world.noded[1], "monitor_key", json_object()), says_two);
+    config_world_clear(&world);
+}
+
+static void test_no_monitor_key(void)
+{
+    world_set_up();
+    g_autofree char *said = ask_wconf(&world, world.noded[0], "monitor_key", json_object());
+    g_assert_nonnull(strstr(said, "this cluster has no key of ConfD"));
+    world_tear_down();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -416,5 +445,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/replica/barrier#SAF-03,SAF-04", test_refusal_needs_commit);
     g_test_add_func("/wconf/replica/held#SAF-04,SAF-13", test_held);
     g_test_add_func("/wconf/replica/held-generation#SAF-04,SAF-13", test_held_generation);
+    g_test_add_func("/wconf/confirm/monitor-key#MON-04", test_monitor_key);
+    g_test_add_func("/wconf/confirm/no-monitor-key", test_no_monitor_key);
     return g_test_run();
 }

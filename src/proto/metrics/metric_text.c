@@ -1,0 +1,133 @@
+/* See metric_text.h. */
+#include "proto/metrics/metric_text.h"
+
+#include <math.h>
+#include <string.h>
+
+struct metric_text {
+    enum metric_form form;
+    GString *out;
+    const struct metric *metric;
+};
+
+#define OPENMETRICS "application/openmetrics-text"
+
+/* Its share of "a;q=0.5, b", between 0 and 1; -1: it is not named. */
+static double share_of(const char *accept, const char *type)
+{
+    g_auto(GStrv) parts = g_strsplit(accept, ",", 64);
+    for (char **part = parts; *part; part++) {
+        g_auto(GStrv) words = g_strsplit(*part, ";", 16);
+        double share = 1;
+        if (!words[0] || g_ascii_strcasecmp(g_strstrip(words[0]), type) != 0)
+            continue;
+        for (char **word = words + 1; *word; word++)
+            if (g_ascii_strncasecmp(g_strstrip(*word), "q=", 2) == 0)
+                share = g_ascii_strtod(*word + 2, NULL);
+        return CLAMP(share, 0, 1);
+    }
+    return -1;
+}
+
+enum metric_form metric_form_of(const char *accept)
+{
+    double openmetrics = share_of(accept, OPENMETRICS);
+    double plain = MAX(share_of(accept, "text/plain"), share_of(accept, "*/*"));
+    return openmetrics > 0 && openmetrics >= plain ? METRIC_OPENMETRICS : METRIC_PROMETHEUS;
+}
+
+const char *metric_form_type(enum metric_form form)
+{
+    return form == METRIC_OPENMETRICS ? OPENMETRICS "; version=1.0.0; charset=utf-8"
+                                      : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+struct metric_text *metric_text_new(enum metric_form form)
+{
+    struct metric_text *text = g_new0(struct metric_text, 1);
+    text->form = form;
+    text->out = g_string_new(NULL);
+    return text;
+}
+
+/* Of help, and between quotes; what stands for itself in either is left as it is. */
+static void append_escaped(GString *out, const char *text, bool quoted)
+{
+    for (const char *c = text; *c; c++) {
+        if (*c == '\\')
+            g_string_append(out, "\\\\");
+        else if (*c == '\n')
+            g_string_append(out, "\\n");
+        else if (*c == '"' && quoted)
+            g_string_append(out, "\\\"");
+        else
+            g_string_append_c(out, *c);
+    }
+}
+
+static bool is_counter(const struct metric *metric)
+{
+    return metric->type == METRIC_COUNTER;
+}
+
+static void append_name(const struct metric_text *text, bool of_sample)
+{
+    bool suffix = is_counter(text->metric) && (of_sample || text->form == METRIC_PROMETHEUS);
+    g_string_append(text->out, text->metric->name);
+    g_string_append(text->out, suffix ? "_total" : "");
+}
+
+static void append_about(struct metric_text *text, const char *word, const char *what)
+{
+    g_string_append_printf(text->out, "# %s ", word);
+    append_name(text, false);
+    g_string_append_c(text->out, ' ');
+    append_escaped(text->out, what, text->form == METRIC_OPENMETRICS);
+    g_string_append_c(text->out, '\n');
+}
+
+void metric_text_begin(struct metric_text *text, const struct metric *metric)
+{
+    text->metric = metric;
+    append_about(text, "HELP", metric->help);
+    append_about(text, "TYPE", is_counter(metric) ? "counter" : "gauge");
+    if (*metric->unit && text->form == METRIC_OPENMETRICS)
+        append_about(text, "UNIT", metric->unit);
+}
+
+/* Whole numbers to the last digit, others to the fifteenth. */
+static void append_number(GString *out, double value)
+{
+    char buffer[G_ASCII_DTOSTR_BUF_SIZE];
+    if (isnan(value))
+        g_string_append(out, "NaN");
+    else if (isinf(value))
+        g_string_append(out, value > 0 ? "+Inf" : "-Inf");
+    else if (fabs(value) < 1e18 && value == trunc(value))
+        g_string_append_printf(out, "%.0f", value);
+    else
+        g_string_append(out, g_ascii_formatd(buffer, sizeof buffer, "%.15g", value));
+}
+
+void metric_text_sample(struct metric_text *text, const char *const *labels, double value)
+{
+    append_name(text, true);
+    for (guint i = 0; labels[i] && labels[i + 1]; i += 2) {
+        g_string_append_printf(text->out, "%c%s=\"", i ? ',' : '{', labels[i]);
+        append_escaped(text->out, labels[i + 1], true);
+        g_string_append_c(text->out, '"');
+    }
+    g_string_append(text->out, labels[0] ? "} " : " ");
+    append_number(text->out, value);
+    g_string_append_c(text->out, '\n');
+}
+
+char *metric_text_free(struct metric_text *text, size_t *ret_len)
+{
+    if (text->form == METRIC_OPENMETRICS)
+        g_string_append(text->out, "# EOF\n");
+    *ret_len = text->out->len;
+    char *result = g_string_free(text->out, FALSE);
+    g_free(text);
+    return result;
+}
