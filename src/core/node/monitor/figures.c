@@ -300,13 +300,13 @@ static void write_node(struct figures *figures)
 
 /* --- a round --- */
 
+/* Of a list of its own: writing may wait, and others may come meanwhile; none goes before the node.
+ */
 static void look_at_all(struct figures *figures)
 {
-    GHashTableIter iter;
-    void *value;
-    g_hash_table_iter_init(&iter, figures->node->guests);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        struct guest *guest = value;
+    g_autoptr(GList) guests = g_hash_table_get_values(figures->node->guests);
+    for (GList *link = guests; link && !figures->ended; link = link->next) {
+        struct guest *guest = link->data;
         if (guest->live && !guest->making)
             look_at_guest(figures, guest);
     }
@@ -318,7 +318,7 @@ static void forget(struct figures *figures, const char *instance, const char *fi
     const struct env *env = figures->node->env;
     struct guest_figures *of = g_hash_table_lookup(figures->guests, instance);
     if (of && !of->under_way)
-        g_clear_pointer(&of->last, guest_stats_free);
+        g_hash_table_remove(figures->guests, instance);
     env->ops->file_remove(env, FILE_STATS, file, NULL);
 }
 
