@@ -322,29 +322,48 @@ def test_degraded():
     wait_until('it is answered again', lambda: meant()['code'] < 8, 120)
 
 
+def make_certificate(path):
+    """With its key, in one file. Returns the certificate."""
+    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=node2', '-keyout',
+                    path + '.new', '-out', path + '.crt'], check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    with open(path + '.new', 'a', encoding='utf-8') as file, open(path + '.crt', encoding='utf-8') as certificate:
+        text = certificate.read()
+        file.write(text)
+    os.unlink(path + '.crt')
+    os.rename(path + '.new', path)
+    return text
+
+
 @title('/monitoring/tls-with-a-certificate-of-the-operator')
 def test_tls():
+    def whole_answer(certificate):
+        trust = ssl.create_default_context(cadata=certificate)
+        trust.check_hostname = False
+        line = http.client.HTTPSConnection('127.0.0.1', daemon('node2')['port'], timeout=60, context=trust)
+        try:
+            line.request('GET', '/1/report/all')
+            answer = line.getresponse()
+            assert answer.status == 200 and len(json.load(answer)) >= 9
+        finally:
+            line.close()
     path = os.path.join(lab.root('node2'), 'etc/mond.pem')
-    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=node2', '-keyout', path,
-                    '-out', path + '.crt'], check=True, capture_output=True, stdin=subprocess.DEVNULL)
-    with open(path, 'a', encoding='utf-8') as file, open(path + '.crt', encoding='utf-8') as certificate:
-        file.write(certificate.read())
-    os.unlink(path + '.crt')
+    first = make_certificate(path)
     restarts = daemon('node2')['restarts']
     lab.lab('kill', 'mond@node2')
     try:
         wait_until('it is back', lambda: daemon('node2')['ready'] and daemon('node2')['restarts'] > restarts, 60)
-        trust = ssl.create_default_context(cafile=path)
-        trust.check_hostname = False
-        line = http.client.HTTPSConnection('127.0.0.1', daemon('node2')['port'], timeout=60, context=trust)
-        line.request('GET', '/1/report/all')
-        answer = line.getresponse()
-        assert answer.status == 200 and len(json.load(answer)) >= 9
-        line.close()
+        pid = daemon('node2')['pid']
+        whole_answer(first)
         with open(path, 'w', encoding='utf-8') as file:
             file.write('no certificate')
+        whole_answer(first)
+        assert 'the certificate has changed, and the one before is shown on: ' in lab_log('node2')
+        whole_answer(make_certificate(path))
+        assert daemon('node2')['pid'] == pid
+        os.unlink(path)
+        os.symlink('/nowhere/mond.pem', path)
         lab.lab('kill', 'mond@node2')
-        wait_until('it says why it does not start', lambda: 'mond.pem: ' in lab_log('node2'), 60)
+        wait_until('it says why it does not start', lambda: 'the file is to have certificate and key' in lab_log('node2'), 60)
     finally:
         os.unlink(path)
     wait_until('it is back without', lambda: daemon('node2')['ready'] and get('node2', '/')[0] == 200, 60)

@@ -5,6 +5,7 @@
  * and, for little of it, what ConfD answers to datagrams signed with the key of this very node
  * (MON-04). So it lives without any of them.
  */
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "daemons/common/daemon.h"
 #include "daemons/mond/candidates.h"
 #include "io/http/http_server.h"
+#include "io/http/tls_files.h"
 #include "io/mond_place.h"
 #include "io/real_env.h"
 
@@ -23,6 +25,7 @@ static struct {
     struct env *env;
     struct candidates *candidates;
     struct monitor *monitor;
+    struct tls_files *tls; /* NULL: no TLS */
     struct http_server *server;
     struct http_server *outside; /* on a socket that it was given; NULL: none */
 } mond;
@@ -46,32 +49,48 @@ static void complain(const char *line, void *data)
 
 /* --- listening --- */
 
-/* Certificate and key of the operator. NULL without an error: there is none, so no TLS. */
-static GTlsCertificate *read_certificate(GError **error)
+/* Certificate and key of the operator, if there are any when it begins. One that cannot be reached
+ * is no reason to speak without. */
+static bool open_tls(GError **error)
 {
     g_autofree char *path = g_build_filename(real_env_paths(mond.env)->etc, CERTIFICATE, NULL);
     g_autoptr(GError) local = NULL;
-    if (access(path, F_OK) != 0)
-        return NULL;
-    GTlsCertificate *read = g_tls_certificate_new_from_file(path, &local);
-    if (!read)
-        fettle_set_error(error, ENVIRONMENT,
-                         "%s: %s; it is to have certificate and key, and to be readable by the "
-                         "user that this runs as",
-                         path, local->message);
-    return read;
+    struct stat about;
+    bool none = lstat(path, &about) != 0 && errno == ENOENT;
+    if (none || (mond.tls = tls_files_open(path, "", &local)))
+        return true;
+    fettle_set_error(error, ENVIRONMENT,
+                     "%s; the file is to have certificate and key, and to be readable by the user "
+                     "that this runs as",
+                     local->message);
+    return false;
 }
 
-static struct http_server *listen_at(const char *address, int fd, GTlsCertificate *certificate,
-                                     GError **error)
+/* Whoever has renewed it need not start this anew. */
+static void arrives(void *data)
 {
-    static const struct http_server_events events = {.serve = serve, .complain = complain};
-    const struct http_server_options options = {.address = address,
-                                                .port = (guint)real_env_config(mond.env)->mond_port,
-                                                .fd = fd,
-                                                .settings =
-                                                    "mond_address and mond_port of node.json",
-                                                .certificate = certificate};
+    g_autoptr(GError) error = NULL;
+    if (mond.tls && tls_files_look(mond.tls, &error)) {
+        http_server_renew(mond.server, tls_files_certificate(mond.tls));
+        if (mond.outside)
+            http_server_renew(mond.outside, tls_files_certificate(mond.tls));
+        log_info("", "new connections are shown another certificate, that of " CERTIFICATE);
+    } else if (error) {
+        log_warning("", "the certificate has changed, and the one before is shown on: %s",
+                    error->message);
+    }
+}
+
+static struct http_server *listen_at(const char *address, int fd, GError **error)
+{
+    static const struct http_server_events events = {
+        .arrives = arrives, .serve = serve, .complain = complain};
+    const struct http_server_options options = {
+        .address = address,
+        .port = (guint)real_env_config(mond.env)->mond_port,
+        .fd = fd,
+        .settings = "mond_address and mond_port of node.json",
+        .certificate = mond.tls ? tls_files_certificate(mond.tls) : NULL};
     return http_server_new(&options, &events, NULL, error);
 }
 
@@ -81,16 +100,11 @@ static bool listen_there(GError **error)
 {
     const char *address = real_env_config(mond.env)->mond_address;
     int given = http_server_given_socket();
-    g_autoptr(GError) local = NULL;
-    g_autoptr(GTlsCertificate) certificate = read_certificate(&local);
-    if (!local && given)
-        mond.outside = listen_at("127.0.0.1", given, certificate, &local);
-    if (!local && *address)
-        mond.server = listen_at(address, 0, certificate, &local);
-    else if (!local && !(mond.server = listen_at("::", 0, certificate, NULL)))
-        mond.server = listen_at("0.0.0.0", 0, certificate, &local);
-    if (local)
-        g_propagate_error(error, g_steal_pointer(&local));
+    if (given && !(mond.outside = listen_at("127.0.0.1", given, error)))
+        return false;
+    mond.server = listen_at(*address ? address : "::", 0, *address ? error : NULL);
+    if (!mond.server && !*address)
+        mond.server = listen_at("0.0.0.0", 0, error);
     return mond.server;
 }
 
@@ -109,7 +123,7 @@ static struct env *setup(const char *root, GError **error)
     const struct node_config *config = real_env_config(mond.env);
     mond.candidates = candidates_new(mond.env, config->address, (guint)config->confd_port);
     mond.monitor = monitor_new(mond.env, config->name, candidates_ask, mond.candidates);
-    return listen_there(error) ? mond.env : NULL;
+    return open_tls(error) && listen_there(error) ? mond.env : NULL;
 }
 
 static bool start(GError **error)
@@ -122,6 +136,7 @@ static void stop(void)
 {
     g_clear_pointer(&mond.server, http_server_free);
     g_clear_pointer(&mond.outside, http_server_free);
+    g_clear_pointer(&mond.tls, tls_files_free);
     g_clear_pointer(&mond.monitor, monitor_free);
     g_clear_pointer(&mond.env, real_env_free);
     g_clear_pointer(&mond.candidates, candidates_free);

@@ -42,6 +42,7 @@ struct connection {
     struct http_input *input; /* from then on */
     struct http_part part;    /* of the server's room */
     guint timer;              /* its headers, or those of the next request, are late then */
+    gint64 idle_since_ms;     /* it waits for its peer; 0: for who serves, or it has a stream */
 };
 
 struct http_exchange {
@@ -126,6 +127,7 @@ static void give_to_soup(struct connection *connection, GIOStream *stream)
     g_clear_object(&connection->shaking);
     arrival_settle(connection->arrival);
     connection->timer = loop_timer(connection->server->headers_ms, headers_late, connection);
+    connection->idle_since_ms = loop_boot_ms();
     connection->input =
         http_input_new(g_io_stream_get_input_stream(stream), headers_come, connection);
     http_input_set_idle(connection->input, true);
@@ -194,6 +196,11 @@ static void begin_cb(struct arrival *arrival, GSocketConnection *base, void *dat
 static void late_cb(struct arrival *arrival, void *data)
 {
     hang_up(arrival_owner(arrival));
+}
+
+static gint64 idle_cb(struct arrival *arrival, void *data)
+{
+    return ((const struct connection *)arrival_owner(arrival))->idle_since_ms;
 }
 
 static void complain_cb(const char *line, void *data)
@@ -341,6 +348,9 @@ static struct http_exchange *exchange_of(SoupServerMessage *message)
 static void serve(const struct http_server *server, struct http_exchange *exchange)
 {
     struct http_request *request = exchange->request;
+    struct connection *connection = connection_of(exchange->message);
+    if (connection)
+        connection->idle_since_ms = 0;
     exchange->served = true;
     request->body_len = exchange->body->len;
     request->body = g_string_free(exchange->body, FALSE);
@@ -359,6 +369,7 @@ static void headers_cb(SoupServerMessage *message, gpointer data)
     if (connection) {
         loop_timer_cancel(connection->timer);
         connection->timer = 0;
+        connection->idle_since_ms = loop_boot_ms();
         http_input_set_idle(connection->input, false);
     }
     /* Who waits for our word before the body is told now. */
@@ -434,6 +445,7 @@ static void finished_cb(SoupServerMessage *message, gpointer data)
     const struct http_server *server = connection ? connection->server : NULL;
     if (connection) {
         give_room(connection);
+        connection->idle_since_ms = loop_boot_ms();
         http_input_set_idle(connection->input, true);
     }
     if (server && !connection->timer)
@@ -525,6 +537,7 @@ static void write_answer(struct http_exchange *exchange, struct http_answer *ans
 void http_exchange_answer(struct http_exchange *exchange, struct http_answer *answer)
 {
     SoupServerMessage *message = exchange->message;
+    struct connection *connection = message ? connection_of(message) : NULL;
     bool early = exchange->incoming && !http_incoming_ended(exchange->incoming);
     exchange->answered = true;
     exchange->closes |= early;
@@ -534,6 +547,8 @@ void http_exchange_answer(struct http_exchange *exchange, struct http_answer *an
         crash_point("http: answer");
         write_answer(exchange, answer);
     }
+    if (connection && !exchange->outgoing)
+        connection->idle_since_ms = loop_boot_ms();
     http_answer_free(answer);
     if (early) { /* nobody hears it before the rest of the body has come, or too much has */
         exchange->request->body_len = 0;
@@ -572,7 +587,7 @@ static bool listen_on(struct http_server *server, const struct acceptor_options 
                       GError **error)
 {
     static const struct acceptor_events events = {
-        .begin = begin_cb, .late = late_cb, .complain = complain_cb};
+        .begin = begin_cb, .late = late_cb, .idle_since_ms = idle_cb, .complain = complain_cb};
     g_autoptr(GError) local = NULL;
     if (!listen_to_nobody(server, &local)) {
         fettle_set_error(error, ENVIRONMENT, "cannot make a socket in %s: %s", g_get_tmp_dir(),

@@ -40,6 +40,8 @@ struct arrival {
     char *place;
     bool member;
     enum stage stage;
+    bool yielded; /* its place is another one's */
+    gint64 came_ms;
     GSocketConnection *base; /* until it begins */
     GSource *heard;          /* while it is silent */
     guint timer;
@@ -171,10 +173,59 @@ void arrival_end(struct arrival *arrival)
 
     if (acceptor != NULL) {
         g_hash_table_remove(acceptor->arrivals, arrival);
-        acceptor_pots_give(acceptor->pots, arrival->address, arrival->member);
+        if (!arrival->yielded)
+            acceptor_pots_give(acceptor->pots, arrival->address, arrival->member);
     }
     leave_stage(arrival, STAGE_SETTLED);
     arrival_free(arrival);
+}
+
+/* --- who gives way --- */
+
+static gint64 idle_since_ms(struct arrival *arrival)
+{
+    const struct acceptor *acceptor = arrival->acceptor;
+    if (arrival->member || arrival->yielded || arrival->stage == STAGE_BEGUN)
+        return 0;
+    return arrival->stage == STAGE_SETTLED
+               ? acceptor->events->idle_since_ms(arrival, acceptor->data)
+               : arrival->came_ms;
+}
+
+/* NULL: none waits for its peer. */
+static struct arrival *find_idle(const struct acceptor *acceptor)
+{
+    struct arrival *found = NULL;
+    guint most = 0;
+    gint64 longest_ms = 0;
+    GHashTableIter iter;
+    void *key;
+    g_hash_table_iter_init(&iter, acceptor->arrivals);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        guint open = acceptor_pots_taken(acceptor->pots, ((struct arrival *)key)->address);
+        gint64 since_ms = open >= most ? idle_since_ms(key) : 0;
+        if (since_ms && (open > most || since_ms < longest_ms)) {
+            found = key;
+            most = open;
+            longest_ms = since_ms;
+        }
+    }
+    return found;
+}
+
+/* So that one more can come of whichever address. */
+static void make_room(struct acceptor *acceptor)
+{
+    struct arrival *idle = acceptor->events->idle_since_ms ? find_idle(acceptor) : NULL;
+    if (!idle)
+        return;
+    acceptor_pots_give(acceptor->pots, idle->address, idle->member);
+    idle->yielded = true;
+    arrival_complain(idle, false, "it waits, and too many connections are open");
+    if (idle->stage == STAGE_SETTLED)
+        acceptor->events->late(idle, acceptor->data);
+    else
+        arrival_end(idle);
 }
 
 static gboolean heard_cb(GSocket *socket, GIOCondition condition, gpointer data)
@@ -240,10 +291,13 @@ static gboolean incoming_cb(GSocketService *service, GSocketConnection *base, GO
     const char *why;
 
     arrival->acceptor = acceptor;
+    arrival->came_ms = loop_boot_ms();
     arrival->base = g_object_ref(base);
     find_place(arrival);
     arrival->member = acceptor->events->is_member != NULL &&
                       acceptor->events->is_member(arrival->address, acceptor->data);
+    if (!arrival->member && acceptor_pots_full(acceptor->pots, arrival->address))
+        make_room(acceptor);
     if (!acceptor_pots_take(acceptor->pots, arrival->address, arrival->member, &why)) {
         arrival_complain(arrival, false, why);
         arrival_free(arrival);

@@ -5,7 +5,10 @@
  * strangers only LIMIT_SHAKING are at it at once, so that the others' have threads. The turn is
  * that of whose address has the fewest open, and while somebody waits for it nobody has it for
  * longer than LIMIT_SHAKING_MS: who begins many handshakes and ends none takes little time of who
- * begins one. Who keeps how many open is limited by address (acceptor_pots.h).
+ * begins one. Who keeps how many open is limited by address (acceptor_pots.h). Where owners say
+ * which of theirs wait for their peers, one of these gives way to a new one when there are too
+ * many: of the address that has the most open the one that has waited longest. So who opens many
+ * and uses none keeps nobody out.
  */
 #pragma once
 
@@ -25,8 +28,11 @@ struct acceptor_events {
     /* It may begin. Its owner ends it, now or later. */
     void (*begin)(struct arrival *arrival, GSocketConnection *base, void *data);
     /* It has begun, and was not settled within LIMIT_TLS_MS since it came, or within
-     * LIMIT_SHAKING_MS since it began while others wait. */
+     * LIMIT_SHAKING_MS since it began while others wait; or it has settled, and gives way. */
     void (*late)(struct arrival *arrival, void *data);
+    /* Since when, by the boot clock, one that has settled does nothing but wait for its peer; 0: it
+     * does more. NULL: none gives way, and who comes when there are too many is refused. */
+    gint64 (*idle_since_ms)(struct arrival *arrival, void *data);
     /* Why one is refused; NULL: nobody wants to know. */
     void (*complain)(const char *line, void *data);
 };

@@ -80,6 +80,12 @@ bool acceptor_pots_take(struct acceptor_pots *pots, const char *address, bool me
     return true;
 }
 
+bool acceptor_pots_full(const struct acceptor_pots *pots, const char *address)
+{
+    return pots->strangers >= pots->limits.strangers &&
+           acceptor_pots_taken(pots, address) < pots->limits.of_address;
+}
+
 void acceptor_pots_give(struct acceptor_pots *pots, const char *address, bool member)
 {
     pot_of(pots, address)->taken--;

@@ -24,6 +24,8 @@ void acceptor_pots_free(struct acceptor_pots *pots);
 /* Whether one more of that address is taken; if so, to be given back once. Else why not. */
 bool acceptor_pots_take(struct acceptor_pots *pots, const char *address, bool member,
                         const char **ret_why);
+/* Whether one more stranger of that address would be taken if there were fewer of others. */
+bool acceptor_pots_full(const struct acceptor_pots *pots, const char *address);
 void acceptor_pots_give(struct acceptor_pots *pots, const char *address, bool member);
 
 /* How many of that address have been taken. */

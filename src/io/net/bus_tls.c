@@ -307,7 +307,8 @@ static void complain_cb(const char *line, void *data)
 
 static bool listen_on(struct bus_tls *tls, const struct node_config *config, GError **error)
 {
-    static const struct acceptor_events events = {is_member, begin_cb, late_cb, complain_cb};
+    static const struct acceptor_events events = {
+        .is_member = is_member, .begin = begin_cb, .late = late_cb, .complain = complain_cb};
     const struct acceptor_options options = {
         .address = config->address,
         .port = (guint)config->port,

@@ -4,13 +4,16 @@
 
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/task.h"
 #include "io/net/certs.h"
 
+#include "client.h"
 #include "world.h"
 
 #define HEADERS_MS 400u
+#define PATIENT_MS 600000u
 #define PLENTY (3 * LIMIT_HTTP_BODY_BYTES)
 
 static struct world {
@@ -30,14 +33,6 @@ static struct world {
 #define STREAM_BYTES (20 * MIB(1))
 #define LARGE_BYTES (8 * MIB(1)) /* more than a connection takes that nobody reads */
 #define FAILS_AT (3 * MIB(1))
-
-/* One that says something and reads all that comes until the end. */
-struct client {
-    GSocketConnection *connection;
-    GString *said;
-    bool over;
-    char bytes[4096];
-};
 
 static void answer_text(struct http_exchange *exchange, guint status, const char *text)
 {
@@ -165,7 +160,7 @@ static void complain(const char *line, void *data)
     g_test_message("%s", line);
 }
 
-static void begin_with(struct world *world, GTlsCertificate *certificate)
+static void begin_with(struct world *world, GTlsCertificate *certificate, bool patient)
 {
     static const struct http_server_events events = {
         .streams = is_streamed, .serve = serve, .complain = complain};
@@ -176,9 +171,9 @@ static void begin_with(struct world *world, GTlsCertificate *certificate)
                                                 .port = world->port,
                                                 .settings = "etc/apid.conf",
                                                 .certificate = certificate,
-                                                .headers_ms = HEADERS_MS,
+                                                .headers_ms = patient ? PATIENT_MS : HEADERS_MS,
                                                 .drain_bytes = STREAM_BYTES,
-                                                .silence_s = 1};
+                                                .silence_s = patient ? PATIENT_MS / 1000 : 1};
     world->server = http_server_new(&options, &events, world, &error);
     g_assert_no_error(error);
     world->tasks = task_group_new();
@@ -186,7 +181,7 @@ static void begin_with(struct world *world, GTlsCertificate *certificate)
 
 static void begin(struct world *world)
 {
-    begin_with(world, NULL);
+    begin_with(world, NULL, false);
 }
 
 static void end(struct world *world)
@@ -198,81 +193,11 @@ static void end(struct world *world)
         g_main_context_iteration(NULL, FALSE);
 }
 
-static void read_on(struct client *client);
-
-static void read_cb(GObject *object, GAsyncResult *result, gpointer data)
-{
-    struct client *client = data;
-    gssize len = g_input_stream_read_finish(G_INPUT_STREAM(object), result, NULL);
-    client->over = len <= 0;
-    if (len > 0) {
-        g_string_append_len(client->said, client->bytes, len);
-        read_on(client);
-    }
-}
-
-static void read_on(struct client *client)
-{
-    g_input_stream_read_async(g_io_stream_get_input_stream(G_IO_STREAM(client->connection)),
-                              client->bytes, sizeof client->bytes, G_PRIORITY_DEFAULT, NULL,
-                              read_cb, client);
-}
-
-static struct client *dial_silently(const struct world *world)
-{
-    g_autoptr(GSocketClient) dialler = g_socket_client_new();
-    struct client *client = g_new0(struct client, 1);
-    client->said = g_string_new(NULL);
-    client->connection =
-        g_socket_client_connect_to_host(dialler, "127.0.0.1", (guint16)world->port, NULL, NULL);
-    g_assert_nonnull(client->connection);
-    return client;
-}
-
-static struct client *dial(const struct world *world)
-{
-    struct client *client = dial_silently(world);
-    read_on(client);
-    return client;
-}
-
-static bool say_bytes(const struct client *client, const char *bytes, size_t len)
-{
-    GSocket *socket = g_socket_connection_get_socket(client->connection);
-    g_socket_set_blocking(socket, FALSE);
-    for (size_t sent = 0; sent < len;) {
-        gssize more = g_socket_send(socket, bytes + sent, len - sent, NULL, NULL);
-        if (more > 0)
-            sent += (size_t)more;
-        if (more <= 0 && !g_socket_is_connected(socket))
-            return false;
-        g_main_context_iteration(NULL, FALSE);
-        if (client->over)
-            return false;
-    }
-    return true;
-}
-
-static void say(const struct client *client, const char *text)
-{
-    say_bytes(client, text, strlen(text));
-}
-
-static void client_free(struct client *client)
-{
-    g_io_stream_close(G_IO_STREAM(client->connection), NULL, NULL);
-    while (!client->over)
-        g_main_context_iteration(NULL, TRUE);
-    g_object_unref(client->connection);
-    g_string_free(client->said, TRUE);
-    g_free(client);
-}
-
 /* What it answers to that, the connection being closed afterwards by either side. */
 static char *ask(const struct world *world, const char *text)
 {
-    struct client *client = dial(world);
-    say(client, text);
+    struct client *client = client_dial(world->port);
+    client_say(client, text);
     world_wait(&client->over);
     char *said = g_strdup(client->said->str);
     client_free(client);
@@ -310,10 +235,10 @@ static void test_kept_alive(void)
 {
     struct world world;
     begin(&world);
-    struct client *client = dial(&world);
-    say(client, "GET /1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    struct client *client = client_dial(world.port);
+    client_say(client, "GET /1 HTTP/1.1\r\nHost: x\r\n\r\n");
     world_wait_count(&world.served, 1);
-    say(client, "POST /2 HTTP/1.1\r\nContent-Length: 2\r\n" END "ab");
+    client_say(client, "POST /2 HTTP/1.1\r\nContent-Length: 2\r\n" END "ab");
     world_wait(&client->over);
     assert_answer(client->said->str, "200", "GET /1");
     g_assert_nonnull(strstr(client->said->str, "POST /2 ? token= body=2:ab"));
@@ -328,10 +253,10 @@ static void test_kept_after_nothing(void)
 {
     struct world world;
     begin(&world);
-    struct client *client = dial(&world);
+    struct client *client = client_dial(world.port);
     for (guint i = 0; i < 3; i++) {
         g_string_truncate(client->said, 0);
-        say(client, "DELETE /nothing HTTP/1.1\r\nHost: h\r\n\r\n");
+        client_say(client, "DELETE /nothing HTTP/1.1\r\nHost: h\r\n\r\n");
         while (!client->over && !strstr(client->said->str, "\r\n\r\n"))
             g_main_context_iteration(NULL, TRUE);
         g_assert_true(g_str_has_prefix(client->said->str, "HTTP/1.1 204 "));
@@ -339,7 +264,7 @@ static void test_kept_after_nothing(void)
         g_assert_null(strstr(client->said->str, "Transfer-Encoding"));
         g_assert_null(strstr(client->said->str, "Connection: close"));
     }
-    say(client, "GET /one HTTP/1.1\r\n" END);
+    client_say(client, "GET /one HTTP/1.1\r\n" END);
     world_wait(&client->over);
     g_assert_nonnull(strstr(client->said->str, "GET /one"));
     g_assert_cmpuint(world.served, ==, 4);
@@ -352,8 +277,8 @@ static void test_hung_up(void)
     struct world world;
     begin(&world);
     for (guint i = 1; i <= LIMIT_HTTP_CONNECTIONS_ADDRESS + 8; i++) {
-        struct client *client = dial(&world);
-        say(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        struct client *client = client_dial(world.port);
+        client_say(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
         world_wait_count(&world.served, i);
         while (!strstr(client->said->str, "GET /"))
             g_main_context_iteration(NULL, TRUE);
@@ -368,9 +293,9 @@ static void test_hung_up_unread(void)
     struct world world;
     begin(&world);
     for (guint i = 1; i <= 2 * LIMIT_HTTP_CONNECTIONS_ADDRESS + 8; i++) {
-        struct client *client = dial_silently(&world);
-        say(client, i % 2 ? "GET /large HTTP/1.1\r\nHost: x\r\n\r\n"
-                          : "GET /large-fits HTTP/1.1\r\nHost: x\r\n\r\n");
+        struct client *client = client_dial_silently("127.0.0.1", world.port);
+        client_say(client, i % 2 ? "GET /large HTTP/1.1\r\nHost: x\r\n\r\n"
+                                 : "GET /large-fits HTTP/1.1\r\nHost: x\r\n\r\n");
         world_wait_count(&world.served, i);
         world_pause(2);
         client->over = true;
@@ -436,10 +361,10 @@ static void test_endless_body(void)
     g_autofree char *piece = g_strdup_printf("10000\r\n%065536d\r\n", 0);
     struct world world;
     begin(&world);
-    struct client *client = dial(&world);
-    say(client, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" END);
+    struct client *client = client_dial(world.port);
+    client_say(client, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" END);
     guint sent = 0;
-    while (sent < PLENTY / 65536 && say_bytes(client, piece, strlen(piece)))
+    while (sent < PLENTY / 65536 && client_say_bytes(client, piece, strlen(piece)))
         sent++;
     world_wait(&client->over);
     g_assert_null(strstr(client->said->str, "HTTP/1.1 200"));
@@ -478,8 +403,8 @@ static void test_stream_up(void)
     guint64 sent = 0;
     begin(&world);
     world.streaming.held = true;
-    struct client *client = dial(&world);
-    say(client, UP);
+    struct client *client = client_dial(world.port);
+    client_say(client, UP);
     say_body(client, 0, STREAM_BYTES, &sent);
     g_assert_cmpuint(sent, <, STREAM_BYTES);
     g_assert_cmpuint(world.streaming.bytes, ==, 0);
@@ -497,8 +422,8 @@ static void test_stream_up_gone(void)
     struct world world;
     guint64 sent = 0;
     begin(&world);
-    struct client *client = dial(&world);
-    say(client, UP);
+    struct client *client = client_dial(world.port);
+    client_say(client, UP);
     say_body(client, 0, MIB(2), &sent);
     client_free(client);
     world_wait(&world.streaming.over);
@@ -520,8 +445,8 @@ static void test_stream_refused(void)
     for (guint i = 0; i < G_N_ELEMENTS(paths); i++) {
         g_autofree char *request = g_strdup_printf(
             "PUT /stream/%s HTTP/1.1\r\nContent-Length: 20971520\r\n" END, paths[i]);
-        struct client *client = dial(&world);
-        say(client, request);
+        struct client *client = client_dial(world.port);
+        client_say(client, request);
         for (sent = 0; sent < STREAM_BYTES && !client->over;)
             say_body(client, sent, STREAM_BYTES, &sent);
         g_assert_cmpuint(sent, ==, STREAM_BYTES);
@@ -530,11 +455,11 @@ static void test_stream_refused(void)
         g_assert_nonnull(strstr(client->said->str, "Connection: close"));
         client_free(client);
     }
-    struct client *deaf =
-        dial_silently(&world); /* it writes, and does not look whether it should */
+    struct client *deaf = client_dial_silently(
+        "127.0.0.1", world.port); /* it writes, and does not look whether it should */
     GSocket *socket = g_socket_connection_get_socket(deaf->connection);
     g_autoptr(GError) error = NULL;
-    say(deaf, "PUT /stream/refused HTTP/1.1\r\nContent-Length: 209715200\r\n" END);
+    client_say(deaf, "PUT /stream/refused HTTP/1.1\r\nContent-Length: 209715200\r\n" END);
     say_body(deaf, 0, 10 * STREAM_BYTES, &sent);
     g_assert_cmpuint(sent, <, 10 * STREAM_BYTES);
     g_assert_cmpint(g_socket_send(socket, "x", 1, NULL, &error), <, 0);
@@ -553,13 +478,13 @@ static void test_stream_down(void)
 {
     struct world world;
     begin(&world);
-    struct client *client = dial_silently(&world);
-    say(client, DOWN);
+    struct client *client = client_dial_silently("127.0.0.1", world.port);
+    client_say(client, DOWN);
     while (world.streaming.bytes == 0)
         world_pause(10);
     world_pause(300);
     g_assert_cmpuint(world.streaming.bytes, <, STREAM_BYTES);
-    read_on(client);
+    client_read_on(client);
     world_wait(&client->over);
     assert_answer(client->said->str, "200", "");
     const char *body = strstr(client->said->str, "\r\n\r\n") + 4;
@@ -587,8 +512,8 @@ static void test_stream_down_gone(void)
 {
     struct world world;
     begin(&world);
-    struct client *client = dial(&world);
-    say(client, DOWN);
+    struct client *client = client_dial(world.port);
+    client_say(client, DOWN);
     while (!world.streaming.bytes)
         g_main_context_iteration(NULL, TRUE);
     client_free(client);
@@ -617,7 +542,7 @@ static void test_many(void)
     struct client *clients[LIMIT_HTTP_CONNECTIONS_ADDRESS + 8];
     begin(&world);
     for (guint i = 0; i < G_N_ELEMENTS(clients); i++)
-        clients[i] = dial(&world);
+        clients[i] = client_dial(world.port);
     for (guint i = LIMIT_HTTP_CONNECTIONS_ADDRESS; i < G_N_ELEMENTS(clients); i++)
         world_wait(&clients[i]->over);
     for (guint i = 0; i < G_N_ELEMENTS(clients); i++)
@@ -627,20 +552,82 @@ static void test_many(void)
     end(&world);
 }
 
+/* The crowd's n-th: of sixteen addresses that have as many as they may. */
+static struct client *dial_in_crowd(const struct world *world, guint number)
+{
+    g_autofree char *address = g_strdup_printf("127.0.2.%u", 1 + number % 16);
+    struct client *client = client_dial_silently(address, world->port);
+    client_read_on(client);
+    client_say(client,
+               number % 2 ? "G" : "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nab");
+    return client;
+}
+
+static guint count_over(struct client *const *clients, guint count)
+{
+    guint over = 0;
+    for (guint i = 0; i < count; i++)
+        over += clients[i]->over;
+    return over;
+}
+
+/* Whoever keeps all places, saying the half of something, makes room for others: the one that
+ * waits longest, of those with most. Who waits for an answer does not. */
+static void test_full(void)
+{
+    const struct rlimit files = {4 * LIMIT_HTTP_CONNECTIONS, 4 * LIMIT_HTTP_CONNECTIONS};
+    struct world world;
+    struct client *crowd[LIMIT_HTTP_CONNECTIONS - 2], *others[40];
+    g_assert_no_errno(setrlimit(RLIMIT_NOFILE, &files));
+    begin_with(&world, NULL, true);
+    struct client *kept = client_dial(world.port);
+    client_say(kept, "GET /kept HTTP/1.1\r\nHost: x\r\n\r\n");
+    world_wait_count(&world.served, 1);
+    struct client *asks = client_dial_silently("127.0.2.1", world.port);
+    client_read_on(asks);
+    client_say(asks, "GET /later HTTP/1.1\r\n" END);
+    world_wait_count(&world.later, 1);
+    for (guint i = 0; i < G_N_ELEMENTS(crowd); i++)
+        crowd[i] = dial_in_crowd(&world, i + 1);
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++) {
+        others[i] = client_dial(world.port);
+        client_say(others[i], "GET /next HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    world_wait_count(&world.served, 2 + G_N_ELEMENTS(others));
+    while (count_over(crowd, G_N_ELEMENTS(crowd)) < G_N_ELEMENTS(others))
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpuint(count_over(crowd, G_N_ELEMENTS(crowd) / 2), ==, G_N_ELEMENTS(others));
+    client_say(kept, "GET /again HTTP/1.1\r\n" END); /* of an address with few */
+    world_wait(&kept->over);
+    g_assert_nonnull(strstr(kept->said->str, "GET /again"));
+    g_assert_false(asks->over);
+    answer_text(world.kept, 200, "at last");
+    world_wait(&asks->over);
+    assert_answer(asks->said->str, "200", "at last");
+    g_assert_cmpuint(count_over(crowd, G_N_ELEMENTS(crowd)), ==, G_N_ELEMENTS(others));
+    end(&world);
+    for (guint i = 0; i < G_N_ELEMENTS(crowd); i++)
+        client_free(crowd[i]);
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++)
+        client_free(others[i]);
+    client_free(kept);
+    client_free(asks);
+}
+
 /* Who asked is gone before the answer, or the server is. */
 static void test_gone(void)
 {
     struct world world;
     begin(&world);
-    struct client *client = dial(&world);
-    say(client, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    struct client *client = client_dial(world.port);
+    client_say(client, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
     world_wait_count(&world.later, 1);
     client_free(client);
     world_pause(50);
     answer_text(world.kept, 200, "too late");
 
-    client = dial(&world);
-    say(client, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    client = client_dial(world.port);
+    client_say(client, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
     world_wait_count(&world.later, 2);
     end(&world);
     world_wait(&client->over);
@@ -694,13 +681,13 @@ static void test_tls(void)
     static const char request[] = "GET /secret HTTP/1.1\r\n" END;
     struct world world;
     g_autoptr(GTlsCertificate) certificate = make_certificate();
-    begin_with(&world, certificate);
-    struct client *silent = dial(&world);
-    say(silent, "\x16\x03\x01");
+    begin_with(&world, certificate, false);
+    struct client *silent = client_dial(world.port);
+    client_say(silent, "\x16\x03\x01");
     g_autofree char *plain = ask(&world, request);
     g_assert_null(strstr(plain, "200"));
 
-    struct client *client = dial_silently(&world);
+    struct client *client = client_dial_silently("127.0.0.1", world.port);
     g_autoptr(GIOStream) stream =
         g_tls_client_connection_new(G_IO_STREAM(client->connection), NULL, NULL);
     bool shaken = false;
@@ -759,6 +746,7 @@ int main(int argc, char **argv)
     g_test_add_func("/http-server/stream-down-fails", test_stream_down_fails);
     g_test_add_func("/http-server/stream-down-gone", test_stream_down_gone);
     g_test_add_func("/http-server/many", test_many);
+    g_test_add_func("/http-server/full", test_full);
     g_test_add_func("/http-server/gone", test_gone);
     g_test_add_func("/http-server/tls", test_tls);
     g_test_add_func("/http-server/bad-place", test_bad_place);

@@ -1,8 +1,8 @@
 /*
- * The certificate that a front end shows, and its key, as its settings name them. Whoever renews
- * them – the operator's tools, `fettle api renew-certificate` – tells nobody, so they are looked at
- * whenever a connection comes. While what is there is no good, as between the writing of two files,
- * the one before goes on.
+ * The certificate that a server of the outside shows, and its key, as its settings name them.
+ * Whoever renews them – the operator's tools, `fettle api renew-certificate` – tells nobody, so
+ * they are looked at whenever a connection comes. While what is there is no good, as between the
+ * writing of two files, the one before goes on.
  */
 #pragma once
 
