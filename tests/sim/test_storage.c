@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "seeds.h"
 #include "storage_sim.h"
 
@@ -24,16 +23,12 @@ static const struct {
               {"restores", &storage_restores_theme},
               {"api", &storage_api_theme}};
 
-static void tell_line(const char *line, void *data)
-{
-    if (data)
-        printf("# %s\n", line);
-}
-
 static bool run_seed(guint64 seed, const char *rest, void *data)
 {
     struct all_counts *counts = data;
+    guint64 steps = counts->masters.steps;
     g_autofree char *why = ms_run_theme(seed, counts->theme, &counts->masters, &counts->storage);
+    seeds_digest(seed, counts->masters.steps - steps);
     return seeds_passed(seed, "", why);
 }
 
@@ -145,7 +140,7 @@ int main(int argc, char **argv)
         argc--;
     }
     printf("1..1\n");
-    log_set_sink(tell_line, g_getenv("FETTLE_SIM_LOG") ? &counts : NULL);
+    seeds_log();
     if (argc > 2 && strcmp(argv[1], "--seeds") == 0)
         return report("kept", seeds_each(argv[2], run_seed, &counts), &counts);
     if (argc < 2) {

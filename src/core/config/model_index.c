@@ -27,6 +27,16 @@ void index_lists_change(GHashTable *index, const char *text, struct config_objec
 
 /* --- text -> set --- */
 
+static guint key_hash(const void *object)
+{
+    return g_str_hash(((const struct config_object *)object)->key);
+}
+
+GHashTable *index_set_new(void)
+{
+    return g_hash_table_new(key_hash, NULL);
+}
+
 GHashTable *index_sets_new(void)
 {
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
@@ -37,7 +47,7 @@ void index_sets_change(GHashTable *index, const char *text, struct config_object
 {
     GHashTable *set = g_hash_table_lookup(index, text);
     if (!set && add) {
-        set = g_hash_table_new(g_direct_hash, g_direct_equal);
+        set = index_set_new();
         g_hash_table_insert(index, g_strdup(text), set);
     }
     if (add)

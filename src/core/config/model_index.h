@@ -48,10 +48,13 @@ void config_indexes_change(struct config_indexes *indexes, struct config_object 
 GHashTable *index_lists_new(void);
 void index_lists_change(GHashTable *index, const char *text, struct config_object *object,
                         bool add);
-/* Text -> set of struct config_object, for any number. */
+/* Set of struct config_object, each of a key of its own. In the order that it comes in there are no
+ * addresses: who goes through it does the same in each run. */
+GHashTable *index_set_new(void);
+/* Text -> such a set, for any number. */
 GHashTable *index_sets_new(void);
 void index_sets_change(GHashTable *index, const char *text, struct config_object *object, bool add);
-/* Values of the objects in such a set (NULL: none) as they come; array of borrowed pointers; unref
+/* Values of the objects in a set (NULL: none) as they come; array of borrowed pointers; unref
  * it. */
 GPtrArray *index_set_values(GHashTable *set);
 

@@ -30,7 +30,7 @@ static struct node_use *use_need(struct config_indexes *indexes, const char *nod
     struct node_use *use = g_hash_table_lookup(indexes->tables[INDEX_NODES], node);
     if (!use) {
         use = g_new0(struct node_use, 1);
-        use->instances = g_hash_table_new(g_direct_hash, g_direct_equal);
+        use->instances = index_set_new();
         g_hash_table_insert(indexes->tables[INDEX_NODES], g_strdup(node), use);
     }
     return use;

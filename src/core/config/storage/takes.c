@@ -41,8 +41,8 @@ static void change(struct config_indexes *indexes, const char *backend, guint64 
     struct taken *taken = g_hash_table_lookup(index, backend);
     if (!taken) {
         taken = g_new0(struct taken, 1);
-        taken->volumes = g_hash_table_new(g_direct_hash, g_direct_equal);
-        taken->moves = g_hash_table_new(g_direct_hash, g_direct_equal);
+        taken->volumes = index_set_new();
+        taken->moves = index_set_new();
         g_hash_table_insert(index, g_strdup(backend), taken);
     }
     taken->mib += add ? mib : -mib;

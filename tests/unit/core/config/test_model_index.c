@@ -219,6 +219,7 @@ static void test_sums(void)
 
 #define BACKENDS 2u
 #define RESOURCES 6u
+#define IN_ORDER 30u
 #define GIB_MIB 1024u
 
 static const char *some_word(GRand *rand, const struct enum_words *words)
@@ -362,11 +363,44 @@ static void test_promised(void)
     config_free(config);
 }
 
+/* Volumes of one project, at whatever addresses. */
+static char *order_of_volumes(GRand *rand)
+{
+    g_autoptr(GPtrArray) between = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GString) order = g_string_new("");
+    struct config *config = config_new();
+    for (guint i = 0; i < IN_ORDER; i++) {
+        g_autofree char *uuid = uuid_of('e', i);
+        json_t *volume = some_resource(rand, RESOURCE_VOLUME, uuid);
+        json_object_set_new(volume, "project", json_string("p"));
+        put(config, "volume", uuid, volume);
+        for (guint j = g_rand_int(rand) % 8; j > 0; j--)
+            g_ptr_array_add(between, g_malloc(1 + g_rand_int(rand) % 500));
+    }
+    g_autoptr(GPtrArray) volumes = config_project_volumes(config, "p");
+    for (guint i = 0; i < volumes->len; i++)
+        g_string_append_printf(order, "%s ", ((const struct volume *)volumes->pdata[i])->uuid);
+    config_free(config);
+    return g_string_free(g_steal_pointer(&order), FALSE);
+}
+
+static void test_order(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(24);
+    g_autofree char *first = order_of_volumes(rand);
+    g_assert_cmpuint(strlen(first), >, IN_ORDER * 36);
+    for (guint i = 0; i < 5; i++) {
+        g_autofree char *order = order_of_volumes(rand);
+        g_assert_cmpstr(order, ==, first);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/model-index/kept-as-counted", test_indexes);
     g_test_add_func("/model-index/sums-kept-as-counted", test_sums);
     g_test_add_func("/model-index/promised-as-counted", test_promised);
+    g_test_add_func("/model-index/order-without-addresses", test_order);
     return g_test_run();
 }
