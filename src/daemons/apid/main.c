@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "core/api/api.h"
 #include "daemons/apid/audit.h"
-#include "daemons/apid/tls_files.h"
+#include "io/http/tls_files.h"
 #include "daemons/common/daemon.h"
 #include "io/api_conf.h"
 #include "io/api_place.h"

@@ -15,6 +15,7 @@
 #include "daemons/noded/forget.h"
 #include "daemons/noded/join.h"
 #include "io/mond_place.h"
+#include "io/rapid_place.h"
 #include "io/net/authority.h"
 #include "io/net/bus.h"
 #include "io/real_env.h"
@@ -99,7 +100,7 @@ static struct env *noded_setup(const char *root, GError **error)
         return NULL;
     const struct node_config *config = real_env_config(noded.env);
     const struct node_paths *paths = real_env_paths(noded.env);
-    if (!mond_place_make(paths, error))
+    if (!mond_place_make(paths, error) || !rapid_place_make(paths, error))
         return NULL;
     noded.users = guest_users_new(config);
     noded.env->hypervisor = qemu_new(paths, noded.users);

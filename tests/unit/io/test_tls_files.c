@@ -1,6 +1,6 @@
 /* The certificate of a front end: changed files are taken by themselves once they belong together,
  * and until then the one before goes on. src/daemons/apid/ */
-#include "daemons/apid/tls_files.h"
+#include "io/http/tls_files.h"
 
 #include <glib/gstdio.h>
 #include <string.h>

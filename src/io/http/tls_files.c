@@ -1,5 +1,5 @@
 /* See tls_files.h. */
-#include "daemons/apid/tls_files.h"
+#include "io/http/tls_files.h"
 
 #include <gnutls/gnutls.h>
 #include <stdint.h>
