@@ -14,6 +14,8 @@
 #define RAPI_REALM "Ganeti Remote API" /* of a password, and in a part of those that are kept */
 #define RAPI_FAILURES 10 /* of one address, in RAPI_FAILURES_MS; then it has to wait */
 #define RAPI_FAILURES_MS 60000
+#define LIMIT_RAPI_ADDRESSES 4096            /* that are remembered */
+#define LIMIT_RAPI_USERS_BYTES (1024 * 1024) /* of its file */
 
 struct rapi_users;
 
