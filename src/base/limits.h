@@ -51,13 +51,21 @@
 #define LIMIT_IMAGE_PROPERTIES 64
 #define LIMIT_IMAGE_TAGS 128
 #define LIMIT_IMAGE_MEMBERS 128
-#define LIMIT_METADATA 128      /* keys of a volume, a snapshot or a backup */
-#define LIMIT_VOLUME_NAME 255   /* characters of its name */
-#define LIMIT_GUEST_VOLUMES 16  /* that one instance has */
-#define LIMIT_VOLUME_SLOT 30    /* of a guest's bus: volumes fill it from here downwards */
-#define LIMIT_CLIENTS_CHARS 512 /* addresses at a Ceph by which one volume is open */
-#define LIMIT_DATA_NAME 64      /* of what a back end keeps: UUID.CLAIM */
-#define LIMIT_WORK_ITEMS 256    /* rows of work in one call */
+#define LIMIT_METADATA 128        /* keys of a volume, a snapshot or a backup */
+#define LIMIT_RAPI_USER 64        /* characters of the name of a user of the REST daemon */
+#define LIMIT_RAPI_HASH 256       /* of his password as it is kept */
+#define LIMIT_RAPI_USERS 4096     /* on record, and in its file */
+#define LIMIT_RAPI_CONNECTIONS 32 /* of the REST daemon to luxid, some of them idle */
+#define LIMIT_RAPI_CALLS 24       /* that are under way there */
+#define LIMIT_RAPI_LONG_CALLS 12  /* of them, that wait for something to happen */
+#define LIMIT_RAPI_WAITING 1024   /* that wait for their turn */
+#define LIMIT_RAPI_CALL_MS 60000u /* of one call */
+#define LIMIT_VOLUME_NAME 255     /* characters of its name */
+#define LIMIT_GUEST_VOLUMES 16    /* that one instance has */
+#define LIMIT_VOLUME_SLOT 30      /* of a guest's bus: volumes fill it from here downwards */
+#define LIMIT_CLIENTS_CHARS 512   /* addresses at a Ceph by which one volume is open */
+#define LIMIT_DATA_NAME 64        /* of what a back end keeps: UUID.CLAIM */
+#define LIMIT_WORK_ITEMS 256      /* rows of work in one call */
 #define LIMIT_STORAGE_SERVICES 1024
 #define LIMIT_CLEANUPS 4096 /* that are asked for, or done, at once */
 #define LIMIT_PATH_CHARS 255

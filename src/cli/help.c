@@ -36,6 +36,7 @@ static const struct noun {
     {"volume-type", "Kinds of volumes: where they may be, and whose", NULL},
     {"cleanup", "Have others clean what dead volume services have left", NULL},
     {"api", "Front ends for clients of OpenStack", NULL},
+    {"rapi", "REST, as Ganeti's RAPI: who may ask it", NULL},
     {"plan", "What would happen", NULL},
     {"queue", "The queue of jobs, and rules about them", NULL},
     {"group", "Node groups", NULL},

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define MODE_DEFAULT 0600
-#define MODE_OF_MOND 0640 /* the folder gives them to its group */
+#define MODE_OF_GROUP 0640 /* the folder gives them to its group */
 
 bool files_error(const char *doing, const char *path, GError **error)
 {
@@ -48,6 +48,8 @@ static char *area_folder(const struct node_paths *paths, enum file_area area)
         return g_build_filename(paths->run, "stats", NULL);
     case FILE_MOND:
         return g_build_filename(paths->var, "mond", NULL);
+    case FILE_RAPI:
+        return g_build_filename(paths->var, "rapi", NULL);
     case FILE_PROC:
         return g_strdup("/proc");
     }
@@ -321,6 +323,19 @@ static bool append_path(const char *path, const char *data, size_t len, bool syn
     return ok && (!sync || sync_folder_of(path, error));
 }
 
+bool files_give_folder(const char *path, guint mode, guint32 uid, guint32 gid, GError **error)
+{
+    struct stat about;
+    if (!files_make_folder(path, mode, error))
+        return false;
+    bool ok = lstat(path, &about) == 0;
+    if (ok && (about.st_uid != uid || about.st_gid != gid))
+        ok = lchown(path, uid, gid) == 0;
+    if (ok && (about.st_mode & 07777) != mode)
+        ok = chmod(path, mode) == 0;
+    return ok || files_error("give to its user", path, error);
+}
+
 bool files_remove_path(const char *path, bool sync, GError **error)
 {
     crash_point("files: unlink");
@@ -448,7 +463,7 @@ static void work_unref(struct work *work)
 static bool write_whole(const struct work *work, GError **error)
 {
     const struct content content = {work->data, work->len,  work->mode,
-                                    0,          work->sync, work->mode == MODE_OF_MOND};
+                                    0,          work->sync, work->mode == MODE_OF_GROUP};
     return replace(work->path, &content, error);
 }
 
@@ -533,9 +548,9 @@ static struct work *work_new(const struct node_paths *paths, enum file_area area
     if (path == NULL)
         return NULL;
     struct work *work = work_on(path, data, len);
-    work->sync = area == FILE_STATE || area == FILE_MOND;
-    if (area == FILE_STATS || area == FILE_MOND)
-        work->mode = MODE_OF_MOND;
+    work->sync = area == FILE_STATE || area == FILE_MOND || area == FILE_RAPI;
+    if (area == FILE_STATS || area == FILE_MOND || area == FILE_RAPI)
+        work->mode = MODE_OF_GROUP;
     work->keep = area == FILE_RUN;
     return work;
 }

@@ -2,7 +2,6 @@
 #include "io/mond_place.h"
 
 #include <pwd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "io/files.h"
@@ -15,15 +14,7 @@ static bool make(const char *above, const char *name, mode_t mode, uid_t uid, gi
                  GError **error)
 {
     g_autofree char *path = g_build_filename(above, name, NULL);
-    struct stat about;
-    if (!files_make_folder(path, mode, error))
-        return false;
-    bool ok = lstat(path, &about) == 0;
-    if (ok && (about.st_uid != uid || about.st_gid != gid))
-        ok = lchown(path, uid, gid) == 0;
-    if (ok && (about.st_mode & 07777) != mode)
-        ok = chmod(path, mode) == 0;
-    return ok || files_error("open to monitoring", path, error);
+    return files_give_folder(path, mode, uid, gid, error);
 }
 
 bool mond_place_make(const struct node_paths *paths, GError **error)

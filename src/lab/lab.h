@@ -55,8 +55,8 @@ struct lab_options {
     bool no_identity; /* not even certificates and etc/node.json; implies no_init */
 
     /* Other daemons instead of Fettle's, ended by one without a name; NULL: noded, rconfd, volumed
-     * and mond everywhere, wconfd, luxid and watcher on candidates, and apid where `fettle api
-     * init` has made a front end. */
+     * and mond everywhere, wconfd, luxid, rapid and watcher on candidates, and apid where `fettle
+     * api init` has made a front end. */
     const struct lab_daemon *daemons;
 };
 
@@ -72,7 +72,7 @@ bool lab_down(const char *dir, GError **error);
 /* {"dir","supervisor":bool,"ceph":{"address","conf","power":bool,"paused":bool} or
  * null,"nodes":[{"name","uuid","address","root","power":bool,"link":bool,"boot_id",
  * "daemons":[{"name","state":"running|paused|waiting","pid","restarts","ready":bool,"port"}]}]};
- * `port`: of monitoring alone, at 127.0.0.1 of this machine. */
+ * `port`: of monitoring and REST alone, at 127.0.0.1 of this machine. */
 json_t *lab_status(const char *dir, GError **error);
 
 /* Off: the cable is cut, both file systems are shut down without flushing their journals, every

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "io/api_conf.h"
 #include "io/api_place.h"
+#include "io/rapid_place.h"
 #include "lab/net.h"
 #include "lab/proc.h"
 #include <errno.h>
@@ -24,8 +25,9 @@
 #define GOOD_RUN_US (5 * G_USEC_PER_SEC) /* after this long the next pause is the first again */
 #define KILL_TIMEOUT_MS 5000
 #define EXIT_CANNOT_START 127
-#define API_DAEMON "apid"  /* runs where there is a front end, and listens outside of the lab */
-#define MOND_DAEMON "mond" /* listens there too */
+#define API_DAEMON "apid"    /* runs where there is a front end, and listens outside of the lab */
+#define MOND_DAEMON "mond"   /* listens there too */
+#define RAPID_DAEMON "rapid" /* and so does that one */
 #define OUTSIDE_ADDRESS "127.0.0.1"
 #define LISTEN_FD 3
 
@@ -42,7 +44,7 @@ struct lab_service {
     guint restarts;
     guint pause_ms;
     guint timer;
-    guint port; /* of monitoring, outside of the lab; 0: not known yet */
+    guint port; /* of monitoring or REST, outside of the lab; 0: not known yet */
     gint64 started_us;
     GStrv kept; /* variables of each start, until another restart names others; or NULL */
 };
@@ -157,6 +159,11 @@ static bool is_mond(const struct lab_service *service)
     return strcmp(service->daemon->name, MOND_DAEMON) == 0;
 }
 
+static bool is_rapid(const struct lab_service *service)
+{
+    return strcmp(service->daemon->name, RAPID_DAEMON) == 0;
+}
+
 /* What its node says of its front end; NULL: it has none, or that cannot be read, which the daemon
  * says itself. */
 static struct api_conf *front_end_of(const struct lab_service *service)
@@ -192,7 +199,7 @@ static GSocket *listen_for_api(const struct lab_service *service)
 }
 
 /* On any free port, and then on the same one as long as nobody else has it. */
-static GSocket *listen_for_mond(struct lab_service *service)
+static GSocket *listen_anywhere(struct lab_service *service)
 {
     g_autoptr(GError) error = NULL;
     GSocket *socket = listen_on(OUTSIDE_ADDRESS, service->port, NULL);
@@ -209,20 +216,21 @@ static GSocket *listen_for_mond(struct lab_service *service)
 /* NULL: the daemon listens by itself alone. */
 static GSocket *listen_outside(struct lab_service *service)
 {
-    return is_api(service)    ? listen_for_api(service)
-           : is_mond(service) ? listen_for_mond(service)
-                              : NULL;
+    return is_api(service)                         ? listen_for_api(service)
+           : is_mond(service) || is_rapid(service) ? listen_anywhere(service)
+                                                   : NULL;
 }
 
-/* Whose its front end is; all others are root's. */
+/* Whose its front end is, or who REST is on this machine; all others are root's. */
 static struct api_owner user_of(const struct lab_service *service)
 {
     g_autofree char *root = layout_root(service->services->layout, service->node);
     g_autoptr(node_paths_t) paths = node_paths_new(root, NULL);
     struct api_owner user = {0};
+    const struct rapid_owner rest = rapid_user();
     if (is_api(service) && paths)
         api_user_of(paths, &user);
-    return user;
+    return is_rapid(service) ? (struct api_owner){rest.uid, rest.gid} : user;
 }
 
 static void service_start(struct lab_service *service, const char *const *variables)

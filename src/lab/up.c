@@ -133,6 +133,7 @@ static bool add_daemons(struct layout *layout, const struct lab_options *options
                add_program(layout, "mond", false, error) &&
                add_program(layout, "wconfd", true, error) &&
                add_program(layout, "luxid", true, error) &&
+               add_program(layout, "rapid", true, error) &&
                add_program(layout, "watcher", true, error);
     for (const struct lab_daemon *daemon = options->daemons; daemon->name; daemon++)
         layout_add_daemon(layout, daemon->name, daemon->command, daemon->master_only);

@@ -33,6 +33,7 @@ enum file_area {
     FILE_RUN,   /* run/ (tmpfs): gone after a reboot */
     FILE_STATS, /* run/stats/ (tmpfs): the same, for fettle-mond to read */
     FILE_MOND,  /* var/mond/: as FILE_STATE, for fettle-mond to read */
+    FILE_RAPI,  /* var/rapi/: the same, for fettle-rapid to read */
     FILE_PROC,  /* /proc: only read, by fettle-mond */
 };
 

@@ -65,13 +65,16 @@ json_t *luxi_args_write(const struct luxi_method *method, const void *args)
 
 /* --- requests --- */
 
-json_t *luxi_request_make(const char *method, json_t *args)
+json_t *luxi_request_make(const char *method, json_t *args, const char *user)
 {
-    return json_make("{s:s, s:o}", "method", method, "args", args);
+    json_t *request = json_make("{s:s, s:o}", "method", method, "args", args);
+    if (user)
+        json_object_set_new(request, "user", json_string(user));
+    return request;
 }
 
 bool luxi_request_parse(const char *data, size_t len, char **ret_method, json_t **ret_args,
-                        GError **error)
+                        char **ret_user, GError **error)
 {
     json_autoptr json = json_parse_limited(data, len, LIMIT_LUXI_FRAME_BYTES, error);
     if (json == NULL)
@@ -79,6 +82,7 @@ bool luxi_request_parse(const char *data, size_t len, char **ret_method, json_t 
     const char *method = json_string_value(json_object_get(json, "method"));
     json_t *args = json_object_get(json, "args");
     const json_t *version = json_object_get(json, "version");
+    const json_t *user = json_object_get(json, "user");
     const char *problem = NULL;
     if (!json_is_object(json))
         problem = "must be an object";
@@ -88,12 +92,15 @@ bool luxi_request_parse(const char *data, size_t len, char **ret_method, json_t 
         problem = "args: must be a list";
     else if (version != NULL && !json_is_null(version) && !json_is_integer(version))
         problem = "version: must be a whole number";
+    else if (user && !json_is_null(user) && !json_is_string(user))
+        problem = "user: must be a text";
     if (problem != NULL) {
         fettle_set_error(error, PROTOCOL, "LUXI request: %s", problem);
         return false;
     }
     *ret_method = g_strdup(method);
     *ret_args = json_incref(args);
+    *ret_user = g_strdup(json_string_value(user));
     return true;
 }
 

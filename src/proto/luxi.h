@@ -7,6 +7,9 @@
 
 #include "proto/records.h"
 
+/* What the names of users begin with for whom the REST daemon asks. */
+#define LUXI_REST_USER "rapi:"
+
 struct luxi_method {
     const char *name;
     const struct record *args; /* the order of the fields is the order of the arguments */
@@ -22,12 +25,14 @@ void *luxi_args_parse(const struct luxi_method *method, const json_t *args, GErr
 /* The other way, for callers. */
 json_t *luxi_args_write(const struct luxi_method *method, const void *args);
 
-/* A request {"method","args"[,"version"]}. The parts are new: free the name with g_free(). PROTOCOL
- * and LIMIT for what is no request at all: reply with luxi_reply_unparsed() and close the
+/* A request {"method","args"[,"version"][,"user"]}. The parts are new: free the texts with
+ * g_free(). `user`: whom it is for, of those who may say so (luxi_server.h); NULL: nobody else.
+ * PROTOCOL and LIMIT for what is no request at all: reply with luxi_reply_unparsed() and close the
  * connection. Whether the method exists is luxi_check_method()'s. */
 bool luxi_request_parse(const char *data, size_t len, char **ret_method, json_t **ret_args,
-                        GError **error);
-json_t *luxi_request_make(const char *method, json_t *args /* stolen */);
+                        char **ret_user, GError **error);
+/* `user` may be NULL. */
+json_t *luxi_request_make(const char *method, json_t *args /* stolen */, const char *user);
 /* PROTOCOL in Ganeti's words for a method that LUXI does not have; the connection ends then too. */
 const struct luxi_method *luxi_check_method(const char *name, GError **error);
 

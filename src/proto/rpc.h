@@ -20,6 +20,7 @@
 #define ROLE_VOLUMED "volumed"
 #define ROLE_APID "apid"
 #define ROLE_MOND "mond"       /* calls nobody; a name for what it has in run/ */
+#define ROLE_RAPID "rapid"     /* asks luxid as any client; the same */
 #define ROLE_JOINING "joining" /* a host that is no node yet; has no certificate */
 
 /* Special values of `to_node`. */
@@ -88,6 +89,7 @@ struct rpc_call {
     struct stamp stamp;
     guint job;        /* calling job; 0 for a daemon */
     guint timeout_ms; /* 0: by the method's class */
+    const char *user; /* LUXI: for whom; NULL: for the account that this runs as */
 };
 
 /* Exactly one of `result` (borrowed) and `error` is set. Errors: what the peer answered;
@@ -103,7 +105,8 @@ struct rpc_request {
     char *signed_by; /* SHA-256 of the authority that has signed that certificate; NULL: it is of
                         this host, or its node daemon does not tell */
     char *from_role;
-    char *user;     /* LUXI: the account behind the connection; NULL: unknown */
+    char *user;     /* LUXI: the account behind the connection, or whom that speaks for
+                       (luxi_server.h); NULL: unknown */
     enum face face; /* LUXI: of the connection */
     guint from_job;
     struct stamp stamp;

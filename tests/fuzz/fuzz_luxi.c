@@ -20,10 +20,10 @@ static void check_args(const struct luxi_method *method, const json_t *args)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    g_autofree char *name = NULL;
+    g_autofree char *name = NULL, *user = NULL;
     json_autoptr args = NULL;
     g_autoptr(GError) error = NULL;
-    if (luxi_request_parse((const char *)data, len, &name, &args, &error)) {
+    if (luxi_request_parse((const char *)data, len, &name, &args, &user, &error)) {
         const struct luxi_method *method = luxi_check_method(name, &error);
         if (method != NULL)
             check_args(method, args);

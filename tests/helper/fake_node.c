@@ -17,6 +17,8 @@ static const char *area_word(enum file_area area)
         return "stats";
     case FILE_MOND:
         return "mond";
+    case FILE_RAPI:
+        return "rapi";
     case FILE_PROC:
         return "proc";
     }

@@ -43,6 +43,12 @@ static bool keeps(const char *kind)
     return !g_strv_contains(passing, kind);
 }
 
+/* Keys, and hashes of passwords. */
+static bool is_secret(const char *kind)
+{
+    return !strcmp(kind, "secret") || !strcmp(kind, "rapi_user");
+}
+
 static void begin(void *data)
 {
     struct exporting *exporting = data;
@@ -53,7 +59,7 @@ static void begin(void *data)
 static bool change(const struct change *change, void *data, GError **error)
 {
     struct exporting *exporting = data;
-    if (strcmp(change->kind, "secret") == 0 && !exporting->secrets)
+    if (is_secret(change->kind) && !exporting->secrets)
         return true;
     json_t *objects = json_object_get(exporting->objects, change->kind);
     if (objects == NULL) {

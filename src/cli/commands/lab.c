@@ -64,22 +64,30 @@ static bool take_engine(int *argc, char **argv, bool *ret_etcd, GError **error)
     return false;
 }
 
-/* Where the monitoring of a node can be reached; 0: not at all. */
-static json_int_t port_of_node(const json_t *node)
+/* Where a daemon of a node can be reached; 0: not at all. */
+static json_int_t port_of(const json_t *node, const char *name)
 {
     size_t i;
     const json_t *daemon;
     json_array_foreach(json_object_get(node, "daemons"), i, daemon)
-        if (json_object_get(daemon, "port"))
+        if (g_strcmp0(json_string_value(json_object_get(daemon, "name")), name) == 0)
             return json_integer_value(json_object_get(daemon, "port"));
     return 0;
 }
 
-static void say_monitoring(const struct cli *cli, const char *dir)
+static void say_addresses(const struct cli *cli, const char *dir)
 {
     json_autoptr status = lab_status(dir, NULL);
     const json_t *first = json_array_get(json_object_get(status, "nodes"), 0);
-    json_int_t port = first ? port_of_node(first) : 0;
+    json_int_t port = first ? port_of(first, "mond") : 0;
+    json_int_t rest = first ? port_of(first, "rapid") : 0;
+    if (rest)
+        cli_say(
+            cli, NULL,
+            "REST: https://127.0.0.1:%" JSON_INTEGER_FORMAT
+            "/2/info, with the authority %s/node1/etc/ca.crt, for users of: fettle rapi user add "
+            "NAME",
+            rest, dir);
     if (port)
         cli_say(cli, NULL,
                 "Monitoring of node1: http://127.0.0.1:%" JSON_INTEGER_FORMAT
@@ -113,7 +121,7 @@ static int lab_cmd_up(struct cli *cli, int argc, char **argv, GError **error)
     cli_say(cli, json_make("{ss si}", "dir", options.dir, "nodes", (int)nodes),
             "A lab of %u nodes is up in %s. Try: fettle --root %s/node1 node list", nodes,
             options.dir, options.dir);
-    say_monitoring(cli, options.dir);
+    say_addresses(cli, options.dir);
     if (options.ceph)
         cli_say(cli, NULL,
                 "Its Ceph is a back end with: fettle --root %s/node1 backend add ceph1 --kind rbd "
@@ -159,9 +167,12 @@ static int lab_cmd_status(struct cli *cli, int argc, char **argv, GError **error
             g_string_append_printf(daemons, "%s%s:%s", j > 0 ? " " : "",
                                    json_string_value(json_object_get(daemon, "name")),
                                    json_string_value(json_object_get(daemon, "state")));
-        if (port_of_node(node))
+        if (port_of(node, "mond"))
             g_string_append_printf(daemons, " http://127.0.0.1:%" JSON_INTEGER_FORMAT,
-                                   port_of_node(node));
+                                   port_of(node, "mond"));
+        if (port_of(node, "rapid"))
+            g_string_append_printf(daemons, " https://127.0.0.1:%" JSON_INTEGER_FORMAT,
+                                   port_of(node, "rapid"));
         json_array_append_new(
             rows,
             json_make("[[is][is][is][is][is]]", 0, json_string_value(json_object_get(node, "name")),

@@ -134,25 +134,13 @@ static json_t *with_plain_names(json_t *object, const struct record *record)
     return plain;
 }
 
-/* What there is once for each value, or almost. Each takes so much more memory than bytes that a
- * body of nothing else would take all of it. */
-static bool has_too_many_values(const char *text, size_t len)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < len && count <= LIMIT_API_VALUES; i++)
-        count += text[i] == ',' || text[i] == '[' || text[i] == '{';
-    return count > LIMIT_API_VALUES;
-}
-
 static bool parse_json(struct api_call *call, GError **error)
 {
     const struct http_request *request = call->request;
     if (!request->body_len)
         return true;
-    if (has_too_many_values(request->body, request->body_len)) {
-        fettle_set_error(error, WRONG_INPUT, "the body has more than %d values", LIMIT_API_VALUES);
+    if (!http_request_has_few_values(request, LIMIT_API_VALUES, error))
         return false;
-    }
     call->json = json_parse_limited(request->body, request->body_len, request->body_len, error);
     if (!call->json) {
         g_prefix_error(error, "the body is no JSON: ");
@@ -205,13 +193,6 @@ static bool read_body(struct api_call *call, GError **error)
     return call->body;
 }
 
-static bool is_json(const struct http_request *request)
-{
-    const char *type = http_request_header(request, "content-type");
-    size_t len = strcspn(type, "; ");
-    return len == strlen("application/json") && !g_ascii_strncasecmp(type, "application/json", len);
-}
-
 /* --- from a request to its handler --- */
 
 static struct http_answer *check_policy(struct api_call *call)
@@ -231,23 +212,11 @@ static struct http_answer *check_policy(struct api_call *call)
     return NULL;
 }
 
-/* Answers and audit lines are made of them. */
-static bool is_text(const struct http_request *request)
-{
-    GHashTableIter iter;
-    void *value;
-    g_hash_table_iter_init(&iter, request->headers);
-    while (g_hash_table_iter_next(&iter, NULL, &value))
-        if (!g_utf8_validate(value, -1, NULL))
-            return false;
-    return g_utf8_validate(request->method, -1, NULL) && g_utf8_validate(request->query, -1, NULL);
-}
-
 static struct http_answer *run(struct api_call *call, GError **error)
 {
     const struct http_request *request = call->request;
     const char *rest;
-    if (!is_text(request))
+    if (!http_request_is_text(request))
         return api_refuse(call, 400, "Method, query and headers must be UTF-8");
     if (request->refused) /* by the server: it was no good request */
         return api_refuse(call, request->refused, "%s", request->refused_why);
@@ -274,7 +243,7 @@ static struct http_answer *run(struct api_call *call, GError **error)
     if (call->route->need != NEED_NOBODY && !api_authenticate(call, error))
         return NULL;
     bool reads = call->route->body || call->route->action[0];
-    if (reads && request->body_len && !is_json(request))
+    if (reads && request->body_len && !http_request_is_json(request))
         return api_refuse(call, 415, "Content-Type must be application/json");
     if (reads && !parse_json(call, error))
         return NULL;

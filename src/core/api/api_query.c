@@ -6,25 +6,10 @@
 GHashTable *api_query_parse(const char *query)
 {
     GHashTable *table = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    g_auto(GStrv) parts = g_strsplit(query, "&", -1);
-    for (char **part = parts; *part; part++) {
-        if (!**part)
-            continue;
-        char *value = strchr(*part, '=');
-        if (value)
-            *value++ = '\0';
-        g_strdelimit(*part, "+", ' ');
-        if (value)
-            g_strdelimit(value, "+", ' ');
-        char *name = g_uri_unescape_string(*part, NULL);
-        char *text = g_uri_unescape_string(value ? value : "", NULL);
-        if (name && text && g_utf8_validate(name, -1, NULL) && g_utf8_validate(text, -1, NULL)) {
-            g_hash_table_replace(table, name, text);
-        } else { /* what cannot be read asks for nothing that there is */
-            g_free(name);
-            g_free(text);
-        }
-    }
+    g_autoptr(GPtrArray) pairs = http_query_parse(query);
+    for (guint i = 0; i < pairs->len; i += 2)
+        g_hash_table_replace(table, g_steal_pointer(&pairs->pdata[i]),
+                             g_steal_pointer(&pairs->pdata[i + 1]));
     return table;
 }
 

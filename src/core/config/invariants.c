@@ -1,5 +1,6 @@
 /* What must be true of the configuration at any time; see invariants.h. */
 #include "core/config/invariants.h"
+#include "base/text.h"
 #include "core/config/addresses.h"
 #include "core/config/fault.h"
 #include "core/config/ports.h"
@@ -112,6 +113,23 @@ static bool node_rule(const struct config *config, const void *object, GError **
 }
 
 /* Its key is made of both, so no two can be of the same. */
+/* So that a name can be sent by Basic authentication, and stand in a file of users. */
+static bool rapi_user_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct rapi_user *user = object;
+    g_autofree char *control = text_control(user->name);
+    if (control || strpbrk(user->name, ": ") || *user->name == '#')
+        fettle_set_error(error, WRONG_INPUT,
+                         "name: has no blank, no \":\", no control character, and does not begin "
+                         "with \"#\"");
+    else if (*user->hash != '$' || strpbrk(user->hash, " :\n"))
+        fettle_set_error(error, WRONG_INPUT,
+                         "hash: must be a password as crypt(3) keeps one, as $y$…");
+    else
+        return invariants_unique_name(config, "rapi_user", user->name, error);
+    return false;
+}
+
 static bool service_rule(const struct config *config, const void *object, GError **error)
 {
     const struct service *service = object;
@@ -312,6 +330,7 @@ static const struct {
     {"trash", invariants_trash},
     {"cleanup", invariants_cleanup},
     {"api_front_end", invariants_front_end},
+    {"rapi_user", rapi_user_rule},
 };
 
 static state_rule rule_of(const char *kind)

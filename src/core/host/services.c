@@ -217,6 +217,7 @@ void services_report(const struct env *env, GPtrArray *ret_to)
     g_autoptr(GPtrArray) files = env->ops->file_list(env, FILE_RUN, FOLDER, NULL);
     report_placed(env, ROLE_APID, ret_to);
     report_placed(env, ROLE_MOND, ret_to);
+    report_placed(env, ROLE_RAPID, ret_to);
     for (guint i = 0; files != NULL && i < files->len && ret_to->len < LIMIT_SERVICES; i++) {
         const char *file = files->pdata[i];
         size_t len = strlen(file);

@@ -91,6 +91,7 @@ static const struct kind_rule rules[] = {
      "an import deletes no image; use `fettle image delete`, or put it into the file",
      "its data is not in the file; take it out"},
     {"tag", nothing_kept, nothing_kept, NULL, NULL},
+    {"rapi_user", nothing_kept, nothing_kept, NULL, NULL},
     {"advice", nothing_kept, nothing_kept, NULL, NULL},
     {"job_filter", nothing_kept, nothing_kept, NULL, NULL},
 };

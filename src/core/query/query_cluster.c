@@ -86,6 +86,21 @@ static const char *tagged_uuid(const struct config *config, enum tag_kind kind, 
     g_assert_not_reached();
 }
 
+void query_rapi_users(struct queries *queries, struct rpc_request *request)
+{
+    const struct config *config = follow_config(queries->follow);
+    const struct cluster *cluster = config_cluster(config);
+    g_autoptr(GPtrArray) users = config_list(config, "rapi_user");
+    json_t *told = json_array();
+    for (guint i = 0; i < users->len; i++) {
+        const struct rapi_user *user = users->pdata[i];
+        json_array_append_new(told, json_make("{ss ss sb}", "name", user->name, "hash", user->hash,
+                                              "write", user->write));
+    }
+    rpc_answer(request, json_make("{sb so}", "anonymous_reads",
+                                  cluster && cluster->rapi_anonymous_reads, "users", told));
+}
+
 void query_object_tags(struct queries *queries, struct rpc_request *request,
                        const struct luxi_query_tags_args *args)
 {

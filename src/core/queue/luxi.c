@@ -341,6 +341,11 @@ static void call_query_cluster_info(struct luxi *luxi, struct rpc_request *reque
     query_cluster_info(&luxi->context.queries, request);
 }
 
+static void call_query_rapi_users(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    query_rapi_users(&luxi->context.queries, request);
+}
+
 static void call_query_tags(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     query_object_tags(&luxi->context.queries, request, args);
@@ -410,6 +415,7 @@ static const struct {
     {"QueryFields", call_query_fields},
     {"QueryClusterInfo", call_query_cluster_info},
     {"QueryTags", call_query_tags},
+    {"QueryRapiUsers", call_query_rapi_users},
     {"ConsoleRead", call_console_read},
     {"ConsoleWrite", call_console_write},
     {"ReceiveImage", call_receive_image},

@@ -13,6 +13,7 @@
 #include "daemons/common/standby.h"
 #include "io/loop.h"
 #include "io/net/luxi_server.h"
+#include "io/rapid_place.h"
 #include "io/real_env.h"
 
 static struct {
@@ -63,9 +64,12 @@ static void terminate(void *unused)
 static bool listen_as(enum face face, GError **error)
 {
     g_autofree char *socket = node_paths_face(real_env_paths(luxid.env), face);
+    const struct rapid_owner rest = rapid_user();
     luxid.servers[face] =
         luxi_server_new(&(struct luxi_server_options){.path = socket,
                                                       .face = face,
+                                                      .speaker = rest.uid,
+                                                      .group = rest.gid,
                                                       .node_uuid = luxid.env->node_uuid,
                                                       .handle = handle,
                                                       .complain = complain},

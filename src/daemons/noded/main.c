@@ -14,15 +14,18 @@
 #include "daemons/common/daemon.h"
 #include "daemons/noded/forget.h"
 #include "daemons/noded/join.h"
+#include "daemons/noded/rest_certificate.h"
 #include "io/mond_place.h"
 #include "io/net/authority.h"
 #include "io/net/bus.h"
+#include "io/rapid_place.h"
 #include "io/real_env.h"
 
 static struct {
     struct env *env;
     struct node_core *core;
     struct bus *bus;
+    struct rest_certificate *rest;
     struct guest_users *users;
     gboolean forget, alone;
     char *statement;
@@ -85,10 +88,12 @@ static void noded_complain(const char *line, void *data)
 static void noded_changed(void *data)
 {
     bus_members_changed(noded.bus);
+    rest_certificate_kick(noded.rest);
 }
 
 static bool noded_renewed(GError **error, void *data)
 {
+    rest_certificate_kick(noded.rest);
     return noded.bus == NULL || bus_renew(noded.bus, error);
 }
 
@@ -99,7 +104,7 @@ static struct env *noded_setup(const char *root, GError **error)
         return NULL;
     const struct node_config *config = real_env_config(noded.env);
     const struct node_paths *paths = real_env_paths(noded.env);
-    if (!mond_place_make(paths, error))
+    if (!mond_place_make(paths, error) || !rapid_place_make(paths, error))
         return NULL;
     noded.users = guest_users_new(config);
     noded.env->hypervisor = qemu_new(paths, noded.users);
@@ -133,6 +138,7 @@ static bool noded_start(GError **error)
     if (!noded.bus)
         return false;
     real_env_set_bus(noded.env, noded.bus);
+    noded.rest = rest_certificate_new(noded.env, real_env_paths(noded.env), noded.core);
     node_core_set_changed(noded.core, noded_changed, NULL);
     return true;
 }
@@ -141,6 +147,7 @@ static void noded_stop(void)
 {
     if (!noded.env)
         return;
+    rest_certificate_free(noded.rest);
     node_core_free(noded.core);
     if (noded.bus)
         bus_free(noded.bus);

@@ -219,6 +219,16 @@ struct crypto *crypto_open(const char *keys_path, GError **error)
     return NULL;
 }
 
+struct crypto *crypto_open_passwords(void)
+{
+    static const struct crypto_ops passwords = {
+        .password_keep = password_keep, .password_is = password_is, .random = random_bytes};
+    struct key_ring *crypto = g_new0(struct key_ring, 1);
+    crypto->base.ops = &passwords;
+    crypto->pool = pool_new("logins", PASSWORD_THREADS, PASSWORDS_WAITING);
+    return &crypto->base;
+}
+
 void crypto_close(struct crypto *base)
 {
     struct key_ring *crypto = (struct key_ring *)base;

@@ -11,6 +11,8 @@
 
 /* UNKNOWN_ENTITY: there is no such file; PERMISSION: others may read it; CORRUPT. */
 struct crypto *crypto_open(const char *keys_path, GError **error);
+/* One that only checks passwords, and has no keys to seal with. */
+struct crypto *crypto_open_passwords(void);
 void crypto_close(struct crypto *crypto);
 /* Makes the file, with fresh keys; synced. ALREADY_EXISTS. */
 bool crypto_keys_make(const char *path, GError **error);

@@ -137,7 +137,7 @@ void http_incoming_lose(struct http_incoming *incoming)
 struct http_outgoing {
     SoupServerMessage *message; /* NULL: it is gone */
     struct http_bytes *bytes;
-    guint64 left;
+    guint64 left; /* HTTP_LENGTH_UNKNOWN: until there are no more */
     struct promise *waiter;
     void (*over)(bool ok, void *data);
     void *data;
@@ -149,7 +149,8 @@ static bool give(struct http_outgoing *outgoing, guint8 *piece, gsize length)
     struct promise promise = {0};
     soup_message_body_append_take(soup_server_message_get_response_body(outgoing->message), piece,
                                   length);
-    outgoing->left -= length;
+    if (outgoing->left != HTTP_LENGTH_UNKNOWN)
+        outgoing->left -= length;
     outgoing->waiter = &promise;
     soup_server_message_unpause(outgoing->message);
     bool ok = promise_wait(&promise);
@@ -166,6 +167,8 @@ static void pump(void *data)
         gssize got = outgoing->bytes->read(outgoing->bytes, piece,
                                            (gsize)MIN(outgoing->left, PIECE_BYTES), NULL);
         if (got > 0 && !outgoing->message) /* it went while they were waited for */
+            break;
+        if (got == 0 && outgoing->left == HTTP_LENGTH_UNKNOWN)
             break;
         ok = got > 0 && give(outgoing, g_steal_pointer(&piece), (gsize)got);
     }
@@ -186,7 +189,10 @@ struct http_outgoing *http_outgoing_new(SoupServerMessage *message, struct http_
     SoupMessageHeaders *headers = soup_server_message_get_response_headers(message);
     *outgoing = (struct http_outgoing){
         .message = message, .bytes = bytes, .left = length, .over = over, .data = data};
-    soup_message_headers_set_content_length(headers, (goffset)length);
+    if (length == HTTP_LENGTH_UNKNOWN)
+        soup_message_headers_set_encoding(headers, SOUP_ENCODING_CHUNKED);
+    else
+        soup_message_headers_set_content_length(headers, (goffset)length);
     soup_message_body_set_accumulate(soup_server_message_get_response_body(message), FALSE);
     task_spawn(NULL, pump, outgoing);
     return outgoing;

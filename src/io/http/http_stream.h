@@ -26,9 +26,9 @@ void http_incoming_lose(struct http_incoming *incoming);
 /* --- of an answer --- */
 
 struct http_outgoing;
-/* Begins with them, in a task of its own; takes the bytes. `over` comes once: they have been given
- * to libsoup, or (`ok` false) could not be had, so the connection is to be ended; or the client is
- * gone. */
+/* Begins with them, in a task of its own; takes the bytes, HTTP_LENGTH_UNKNOWN: in chunks. `over`
+ * comes once: they have been given to libsoup, or (`ok` false) could not be had, so the connection
+ * is to be ended; or the client is gone. */
 struct http_outgoing *http_outgoing_new(SoupServerMessage *message, struct http_bytes *bytes,
                                         guint64 length, void (*over)(bool ok, void *data),
                                         void *data);

@@ -6,6 +6,8 @@
 #include "io/net/unix_socket.h"
 #include "proto/luxi.h"
 
+#include <string.h>
+
 #define LUXI_IDLE_KEPT 4 /* connections */
 
 struct luxi_client {
@@ -22,9 +24,15 @@ struct line {
     guint64 position;
     guint timer;
     guint timeout_ms;
-    rpc_reply_fn done; /* NULL: idle */
+    rpc_reply_fn done;      /* this or the next one; both NULL: idle */
+    luxi_text_fn text_done; /* of a call that wants the text */
     void *data;
 };
+
+static bool is_idle(const struct line *line)
+{
+    return !line->done && !line->text_done;
+}
 
 static void line_free(void *data)
 {
@@ -37,22 +45,49 @@ static void line_free(void *data)
 }
 
 /* Ends the call; the connection is kept for the next one or not. */
-static void finish(struct line *line, bool keep, json_t *result, const GError *error)
+static void release(struct line *line, bool keep)
 {
     struct luxi_client *client = line->client;
-    rpc_reply_fn done = line->done;
-    void *data = line->data;
 
     loop_timer_cancel(line->timer);
     line->timer = 0;
     line->done = NULL;
+    line->text_done = NULL;
     g_clear_pointer(&line->method, g_free);
     g_hash_table_steal(client->busy, line);
     if (keep && client->idle.length < LUXI_IDLE_KEPT)
         g_queue_push_tail(&client->idle, line);
     else
         line_free(line);
-    done(result, error, data);
+}
+
+static void finish(struct line *line, bool keep, json_t *result, const GError *error)
+{
+    rpc_reply_fn done = line->done;
+    luxi_text_fn text_done = line->text_done;
+    void *data = line->data;
+
+    release(line, keep);
+    if (done)
+        done(result, error, data);
+    else
+        text_done(NULL, 0, error, data);
+}
+
+/* What luxid answers to almost everything: the result stands between two known texts. */
+static bool hand_over_text(struct line *line, const char *data, size_t len)
+{
+    static const char before[] = LUXI_RESULT_BEFORE, after[] = LUXI_RESULT_AFTER;
+    const size_t first = sizeof before - 1, last = sizeof after - 1;
+    if (!line->text_done || len < first + last || memcmp(data, before, first) != 0 ||
+        memcmp(data + len - last, after, last) != 0)
+        return false;
+    luxi_text_fn text_done = line->text_done;
+    void *user = line->data;
+    g_autofree char *text = g_strndup(data + first, len - first - last);
+    release(line, true);
+    text_done(text, len - first - last, NULL, user);
+    return true;
 }
 
 static void frame_cb(struct channel *channel, const char *data, size_t len, void *user)
@@ -60,15 +95,19 @@ static void frame_cb(struct channel *channel, const char *data, size_t len, void
     struct line *line = user;
     g_autoptr(GError) error = NULL;
 
-    if (line->done == NULL) {
+    if (is_idle(line)) {
         /* Something that nobody asked for: this connection cannot be trusted. */
         g_queue_remove(&line->client->idle, line);
         line_free(line);
         return;
     }
+    if (hand_over_text(line, data, len))
+        return;
     json_autoptr document = json_parse_limited(data, len, LIMIT_FRAME_BYTES, &error);
     bool readable = document != NULL;
     json_autoptr result = readable ? luxi_reply_parse(document, &error) : NULL;
+    if (error == NULL && line->text_done)
+        fettle_set_error(&error, PROTOCOL, "the answer does not stand where it should");
     if (error != NULL)
         g_prefix_error(&error, "luxid: %s: ", line->method);
     /* The server ends the connection after what it could not parse. */
@@ -81,7 +120,7 @@ static void broken_cb(struct channel *channel, const GError *why, void *user)
     const char *text = why != NULL ? why->message : "the peer ended the connection";
     g_autoptr(GError) error = NULL;
 
-    if (line->done == NULL) {
+    if (is_idle(line)) {
         g_queue_remove(&line->client->idle, line);
         line_free(line);
         return;
@@ -123,31 +162,64 @@ static struct line *take_line(struct luxi_client *client, GError **error)
     return line;
 }
 
-void luxi_client_call(struct luxi_client *client, const struct rpc_call *call, rpc_reply_fn done,
-                      void *data)
+/* The connection that it goes on; NULL with an error. */
+static struct line *send_call(struct luxi_client *client, const struct rpc_call *call, void *data,
+                              GError **error)
 {
-    GError *error = NULL;
-    guint timeout_ms = rpc_call_timeout_ms(call);
     json_autoptr request =
-        luxi_request_make(call->method, call->args != NULL ? call->args : json_array());
-    struct line *line = take_line(client, &error);
-
-    if (line == NULL) {
-        g_prefix_error(&error, "luxid: %s: ", call->method);
-        connection_fail_later(done, data, error);
-        return;
+        luxi_request_make(call->method, call->args ? call->args : json_array(), call->user);
+    guint timeout_ms = rpc_call_timeout_ms(call);
+    struct line *line = take_line(client, error);
+    if (!line) {
+        g_prefix_error(error, "luxid: %s: ", call->method);
+        return NULL;
     }
-    if (!channel_send(line->channel, request, LIMIT_LUXI_FRAME_BYTES, &line->position, &error)) {
+    if (!channel_send(line->channel, request, LIMIT_LUXI_FRAME_BYTES, &line->position, error)) {
         line_free(line);
-        connection_fail_later(done, data, error);
-        return;
+        return NULL;
     }
     line->method = g_strdup(call->method);
-    line->done = done;
     line->data = data;
     line->timeout_ms = timeout_ms;
     line->timer = loop_timer(timeout_ms, timeout_cb, line);
     g_hash_table_add(client->busy, line);
+    return line;
+}
+
+void luxi_client_call(struct luxi_client *client, const struct rpc_call *call, rpc_reply_fn done,
+                      void *data)
+{
+    GError *error = NULL;
+    struct line *line = send_call(client, call, data, &error);
+    if (line)
+        line->done = done;
+    else
+        connection_fail_later(done, data, error);
+}
+
+struct refused {
+    luxi_text_fn done;
+    void *data;
+};
+
+static void refused_cb(json_t *result, const GError *error, void *data)
+{
+    g_autofree struct refused *refused = data;
+    refused->done(NULL, 0, error, refused->data);
+}
+
+void luxi_client_call_text(struct luxi_client *client, const struct rpc_call *call,
+                           luxi_text_fn done, void *data)
+{
+    GError *error = NULL;
+    struct line *line = send_call(client, call, data, &error);
+    if (line) {
+        line->text_done = done;
+        return;
+    }
+    struct refused *refused = g_new(struct refused, 1);
+    *refused = (struct refused){done, data};
+    connection_fail_later(refused_cb, refused, error);
 }
 
 struct luxi_client *luxi_client_new(const char *path)
@@ -172,7 +244,11 @@ void luxi_client_free(struct luxi_client *client)
         g_autoptr(GError) error = NULL;
         fettle_set_error(&error, KILLED, "luxid: %s: the calling process ends",
                          ((struct line *)line)->method);
-        ((struct line *)line)->done(NULL, error, ((struct line *)line)->data);
+        struct line *lost = line;
+        if (lost->done)
+            lost->done(NULL, error, lost->data);
+        else
+            lost->text_done(NULL, 0, error, lost->data);
     }
     g_queue_clear_full(&client->idle, line_free);
     g_hash_table_unref(client->busy);

@@ -1,17 +1,22 @@
 /* See luxi_server.h. */
 #include "io/net/luxi_server.h"
+#include "base/text.h"
+#include "io/files.h"
 #include "io/loop.h"
 #include "io/net/channel.h"
 #include "io/net/unix_socket.h"
 #include "proto/frame.h"
 #include "proto/luxi.h"
 
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct luxi_server {
     char *path;
     enum face face;
     char *node_uuid;
+    uid_t speaker;
     void (*handle)(struct rpc_request *request, void *data);
     void (*complain)(const char *line, void *data);
     void *data;
@@ -25,6 +30,7 @@ struct client {
     struct luxi_server *server; /* NULL once the server or the connection has ended */
     struct channel *channel;
     char *user;                 /* NULL: unknown */
+    bool speaks;                /* for others */
     struct luxi_request *asked; /* its request that is under way; NULL: none */
 };
 
@@ -161,6 +167,31 @@ static void left_cb(struct channel *channel, void *user)
         rpc_request_gone(&client->asked->request);
 }
 
+static bool is_rest_user(const char *whom)
+{
+    const size_t before = strlen(LUXI_REST_USER);
+    g_autofree char *control = text_control(whom);
+    return !control && g_str_has_prefix(whom, LUXI_REST_USER) && whom[before] &&
+           g_utf8_strlen(whom + before, -1) <= LIMIT_RAPI_USER;
+}
+
+/* Whether it may say so, and what it says is a name of its own users. */
+static bool may_be_for(const struct client *client, const char *whom, GError **error)
+{
+    if (!whom)
+        return true;
+    if (!client->speaks)
+        fettle_set_error(error, PERMISSION, "user: only the REST daemon speaks for others");
+    else if (!is_rest_user(whom))
+        fettle_set_error(error, WRONG_INPUT,
+                         "user: must be " LUXI_REST_USER "NAME, a name without control characters "
+                         "of at most %d characters",
+                         LIMIT_RAPI_USER);
+    else
+        return true;
+    return false;
+}
+
 static void frame_cb(struct channel *channel, const char *data, size_t len, void *user)
 {
     struct client *client = user;
@@ -168,10 +199,11 @@ static void frame_cb(struct channel *channel, const char *data, size_t len, void
     g_autoptr(GError) error = NULL;
     json_t *args = NULL;
     char *method = NULL;
+    g_autofree char *whom = NULL;
 
     if (server == NULL)
         return;
-    if (!luxi_request_parse(data, len, &method, &args, &error)) {
+    if (!luxi_request_parse(data, len, &method, &args, &whom, &error)) {
         reply_unparsed(client, error);
         return;
     }
@@ -181,7 +213,7 @@ static void frame_cb(struct channel *channel, const char *data, size_t len, void
     carried->request.name = method;
     carried->request.from_node = g_strdup(server->node_uuid);
     carried->request.from_role = g_strdup(ROLE_CLI);
-    carried->request.user = g_strdup(client->user);
+    carried->request.user = g_strdup(whom ? whom : client->user);
     carried->request.face = server->face;
     carried->request.args = args;
     carried->request.answer = answer;
@@ -189,7 +221,10 @@ static void frame_cb(struct channel *channel, const char *data, size_t len, void
     carried->request.watch_caller = watch_caller;
     client->asked = carried;
     channel_pause(channel, true);
-    server->handle(&carried->request, server->data);
+    if (may_be_for(client, whom, &error))
+        server->handle(&carried->request, server->data);
+    else
+        rpc_fail(&carried->request, error);
 }
 
 static void broken_cb(struct channel *channel, const GError *why, void *user)
@@ -223,6 +258,7 @@ static void accepted_cb(int fd, void *data)
     client->refs = 1;
     client->server = server;
     client->user = unix_peer_user(fd);
+    client->speaks = unix_peer_uid(fd) == server->speaker;
     client->channel =
         channel_new(transport_fd(fd), LIMIT_LUXI_FRAME_BYTES, &channel_events, client);
     channel_expect_reader(client->channel, server->patience_ms);
@@ -234,8 +270,22 @@ static void complain_cb(const char *line, void *data)
     complain(data, "%s", line);
 }
 
-static const struct unix_listener_events listener_events = {.accepted = accepted_cb,
-                                                            .complain = complain_cb};
+static bool may_come(uid_t uid, void *data)
+{
+    return uid == ((const struct luxi_server *)data)->speaker;
+}
+
+static const struct unix_listener_events listener_events = {
+    .accepted = accepted_cb, .may_come = may_come, .complain = complain_cb};
+
+/* That user reaches it; who comes is looked at all the same. */
+static bool open_to_group(const struct luxi_server_options *options, GError **error)
+{
+    if (options->speaker == geteuid() ||
+        (lchown(options->path, (uid_t)-1, options->group) == 0 && chmod(options->path, 0660) == 0))
+        return true;
+    return files_error("open to the REST daemon", options->path, error);
+}
 
 static void client_drop(void *data)
 {
@@ -249,13 +299,14 @@ struct luxi_server *luxi_server_new(const struct luxi_server_options *options, G
     server->path = g_strdup(options->path);
     server->face = options->face;
     server->node_uuid = g_strdup(options->node_uuid);
+    server->speaker = options->speaker;
     server->handle = options->handle;
     server->complain = options->complain;
     server->data = options->data;
     server->patience_ms = options->patience_ms > 0 ? options->patience_ms : LIMIT_SLOW_READER_MS;
     server->clients = g_hash_table_new_full(NULL, NULL, client_drop, NULL);
     server->listener = unix_listener_new(options->path, &listener_events, server, error);
-    if (server->listener == NULL)
+    if (!server->listener || !open_to_group(options, error))
         g_clear_pointer(&server, luxi_server_free);
     return server;
 }
@@ -267,7 +318,7 @@ void luxi_server_free(struct luxi_server *server)
 
     if (server == NULL)
         return;
-    unix_listener_free(server->listener);
+    unix_listener_free(server->listener); /* NULL: it has failed to begin */
     g_hash_table_iter_init(&iter, server->clients);
     while (g_hash_table_iter_next(&iter, &data, NULL)) {
         struct client *client = data;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "proto/http/path_match.h"
 #include "proto/records.h"
 
 #define SERVICE_identity API_IDENTITY
@@ -75,30 +76,6 @@ bool route_service(const char *path, enum api_service *ret_service, const char *
 
 /* --- paths --- */
 
-/* Whether a path is of that pattern; `vars` gets what stands for its names (NULL: nobody asks). */
-static bool is_of(const char *pattern, const char *path, GPtrArray *vars)
-{
-    for (;;) {
-        if (*pattern == '{') {
-            const char *end = strchr(pattern, '}');
-            size_t len = strcspn(path, "/");
-            if (!len)
-                return false;
-            if (vars) {
-                g_ptr_array_add(vars, g_strndup(pattern + 1, (gsize)(end - pattern - 1)));
-                g_ptr_array_add(vars, g_strndup(path, len));
-            }
-            pattern = end + 1;
-            path += len;
-            continue;
-        }
-        if (!*pattern || (*pattern == '/' && !pattern[1] && !*path))
-            return !*path;
-        if (*pattern++ != *path++)
-            return false;
-    }
-}
-
 #define OF_PROJECT "/v3/{project_id}/"
 
 /* Whether a path is of a route; from 3.67 on the id of a project may be left out of it. Such ids
@@ -108,11 +85,11 @@ static bool leads_to(const char *path, const struct route *route, guint minor, G
     size_t start = strlen("/v3/");
     bool of_project = g_str_has_prefix(route->path, OF_PROJECT);
     if (route->service != API_VOLUME || minor < 67 || !of_project || strncmp(path, "/v3/", start))
-        return is_of(route->path, path, vars);
+        return path_match(route->path, path, vars);
     size_t digits = strspn(path + start, "0123456789abcdefABCDEF-");
     return path[start + digits] == '/'
-               ? is_of(route->path, path, vars)
-               : is_of(route->path + strlen(OF_PROJECT), path + start, vars);
+               ? path_match(route->path, path, vars)
+               : path_match(route->path + strlen(OF_PROJECT), path + start, vars);
 }
 
 void route_find(enum api_service service, const char *method, const char *rest, guint minor,
@@ -127,10 +104,8 @@ void route_find(enum api_service service, const char *method, const char *rest, 
         if (route->service != service || minor < route->min || minor > route->max ||
             !leads_to(rest, route, minor, NULL))
             continue;
-        if (!strstr(allowed->str, route->method)) {
-            g_string_append_printf(allowed, "%s%s", allowed->len ? ", " : "", route->method);
+        if (path_allow(allowed, route->method))
             ret->methods++;
-        }
         if (!ret->route && !strcmp(route->method, method)) {
             ret->route = route;
             leads_to(rest, route, minor, ret->vars);

@@ -9,6 +9,57 @@ const char *http_request_header(const struct http_request *request, const char *
     return value ? value : "";
 }
 
+bool http_request_is_text(const struct http_request *request)
+{
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, request->headers);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        if (!g_utf8_validate(value, -1, NULL))
+            return false;
+    return g_utf8_validate(request->method, -1, NULL) && g_utf8_validate(request->query, -1, NULL);
+}
+
+bool http_request_is_json(const struct http_request *request)
+{
+    const char *type = http_request_header(request, "content-type");
+    size_t len = strcspn(type, "; ");
+    return len == strlen("application/json") && !g_ascii_strncasecmp(type, "application/json", len);
+}
+
+bool http_request_has_few_values(const struct http_request *request, guint most, GError **error)
+{
+    guint count = 0; /* of what there is once for each value, or almost */
+    for (size_t i = 0; i < request->body_len && count <= most; i++)
+        count += strchr(",[{", request->body[i]) && request->body[i];
+    if (count > most)
+        fettle_set_error(error, WRONG_INPUT, "the body has more than %u values", most);
+    return count <= most;
+}
+
+GPtrArray *http_query_parse(const char *query)
+{
+    GPtrArray *pairs = g_ptr_array_new_with_free_func(g_free);
+    g_auto(GStrv) parts = g_strsplit(query, "&", -1);
+    for (char **part = parts; *part; part++) {
+        if (!**part)
+            continue;
+        char *value = strchr(*part, '=');
+        if (value)
+            *value++ = '\0';
+        g_strdelimit(*part, "+", ' ');
+        if (value)
+            g_strdelimit(value, "+", ' ');
+        g_autofree char *name = g_uri_unescape_string(*part, NULL);
+        g_autofree char *text = g_uri_unescape_string(value ? value : "", NULL);
+        if (!name || !text || !g_utf8_validate(name, -1, NULL) || !g_utf8_validate(text, -1, NULL))
+            continue;
+        g_ptr_array_add(pairs, g_steal_pointer(&name));
+        g_ptr_array_add(pairs, g_steal_pointer(&text));
+    }
+    return pairs;
+}
+
 void http_request_free(struct http_request *request)
 {
     if (!request)

@@ -35,6 +35,16 @@ struct http_request {
 
 /* "" if there is none; `name` in lower case. */
 const char *http_request_header(const struct http_request *request, const char *name);
+/* Whether method, query and headers are UTF-8, as answers and logs are made of them. */
+bool http_request_is_text(const struct http_request *request);
+/* Whether it says that its body is JSON. */
+bool http_request_is_json(const struct http_request *request);
+/* WRONG_INPUT: its body, as JSON, has more values than that: each takes so much more memory than
+ * bytes that a body of nothing else would take all of it. */
+bool http_request_has_few_values(const struct http_request *request, guint most, GError **error);
+/* What stands behind "?", decoded: char *, names and values by turns. What cannot be read is left
+ * out. */
+GPtrArray *http_query_parse(const char *query);
 void http_request_free(struct http_request *request);
 void http_request_free_ptr(struct http_request **request);
 #define http_request_autoptr __attribute__((cleanup(http_request_free_ptr))) struct http_request *
@@ -45,8 +55,10 @@ struct http_answer {
     char *body;
     size_t body_len;
     struct http_bytes *stream; /* its body, as it is read; NULL: `body` is it */
-    guint64 stream_len;        /* so many, in all */
+    guint64 stream_len;        /* so many, in all; HTTP_LENGTH_UNKNOWN: until it ends */
 };
+
+#define HTTP_LENGTH_UNKNOWN G_MAXUINT64
 
 struct http_answer *http_answer_new(guint status);
 void http_answer_add_header(struct http_answer *answer, const char *name, const char *value);

@@ -26,13 +26,14 @@ static struct world {
     struct streaming {
         bool held;     /* reads, or gives, nothing yet */
         guint64 bytes; /* that were read, or given */
-        bool over, failed, freed;
+        bool over, failed, freed, endless;
     } streaming;
 } * world_of_streams;
 
 #define STREAM_BYTES (20 * MIB(1))
 #define LARGE_BYTES (8 * MIB(1)) /* more than a connection takes that nobody reads */
 #define FAILS_AT (3 * MIB(1))
+#define ENDLESS_BYTES (4 * MIB(1) + 17)
 
 static void answer_text(struct http_exchange *exchange, guint status, const char *text)
 {
@@ -84,6 +85,8 @@ static gssize give(struct http_bytes *bytes, void *place, gsize length, GError *
     struct streaming *streaming = &world->streaming;
     bool fails = streaming->failed && streaming->bytes >= FAILS_AT;
     wait_while_held(world);
+    if (streaming->endless && !fails) /* it knows its end only when it comes */
+        length = MIN(length, (gsize)(ENDLESS_BYTES - streaming->bytes));
     for (gsize i = 0; i < length; i++)
         ((guint8 *)place)[i] = (guint8)((streaming->bytes + i) % 251);
     streaming->bytes += fails ? 0 : length;
@@ -102,7 +105,9 @@ static void give_task(void *data)
     struct http_answer *answer = http_answer_new(200);
     struct http_bytes *bytes = g_new0(struct http_bytes, 1);
     *bytes = (struct http_bytes){.read = give, .free = given};
-    http_answer_set_stream(answer, "application/octet-stream", bytes, STREAM_BYTES);
+    bool endless = world_of_streams->streaming.endless;
+    http_answer_set_stream(answer, "application/octet-stream", bytes,
+                           endless ? HTTP_LENGTH_UNKNOWN : STREAM_BYTES);
     http_exchange_answer(data, answer);
 }
 
@@ -508,6 +513,28 @@ static void test_stream_down_fails(void)
     end(&world);
 }
 
+/* One whose length nobody knows comes in chunks, the last of which says that it was all; if it
+ * cannot be given there is no such chunk. */
+static void test_stream_down_in_chunks(void)
+{
+    for (int fails = 0; fails < 2; fails++) {
+        struct world world;
+        begin(&world);
+        world.streaming.endless = true;
+        world.streaming.failed = fails;
+        struct client *client = dial(&world);
+        say(client, DOWN);
+        world_wait(&client->over);
+        assert_answer(client->said->str, "200", "Transfer-Encoding: chunked");
+        bool whole = !memcmp(client->said->str + client->said->len - 7, "\r\n0\r\n\r\n", 7);
+        g_assert_cmpint(whole, ==, !fails);
+        g_assert_true(world.streaming.freed);
+        client_free(client);
+        g_assert_cmpuint(world.streaming.bytes, ==, fails ? FAILS_AT : ENDLESS_BYTES);
+        end(&world);
+    }
+}
+
 static void test_stream_down_gone(void)
 {
     struct world world;
@@ -744,6 +771,7 @@ int main(int argc, char **argv)
     g_test_add_func("/http-server/stream-refused", test_stream_refused);
     g_test_add_func("/http-server/stream-down", test_stream_down);
     g_test_add_func("/http-server/stream-down-fails", test_stream_down_fails);
+    g_test_add_func("/http-server/stream-down-in-chunks", test_stream_down_in_chunks);
     g_test_add_func("/http-server/stream-down-gone", test_stream_down_gone);
     g_test_add_func("/http-server/many", test_many);
     g_test_add_func("/http-server/full", test_full);

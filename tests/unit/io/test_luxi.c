@@ -4,10 +4,15 @@
 #include "io/net/luxi_client.h"
 #include "io/net/luxi_server.h"
 #include "io/net/unix_socket.h"
+#include "proto/luxi.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct fixture {
@@ -21,6 +26,7 @@ struct fixture {
     guint large;    /* answers of a megabyte that were given */
     guint patience_ms;
     guint gone; /* callers that went while they waited */
+    uid_t speaker;
 };
 
 /* An answer of so many megabytes. */
@@ -66,6 +72,8 @@ static void handle(struct rpc_request *request, void *data)
         rpc_fail_new(request, FETTLE_ERROR_PROTOCOL, "no method %s", request->name);
     else if (strcmp(request->name, "CancelJob") == 0)
         rpc_fail_new(request, FETTLE_ERROR_WRONG_INPUT, "no such job");
+    else if (strcmp(request->name, "QueryUser") == 0)
+        rpc_answer(request, json_string(request->user));
     else if (strcmp(request->name, "QueryTags") == 0)
         rpc_answer(request, json_null());
     else
@@ -81,6 +89,8 @@ static void start_server(struct fixture *fixture)
 {
     const struct luxi_server_options options = {.path = fixture->path,
                                                 .face = FACE_GANETI,
+                                                .speaker = fixture->speaker,
+                                                .group = fixture->speaker,
                                                 .node_uuid = NODE_A,
                                                 .handle = handle,
                                                 .complain = complain,
@@ -412,6 +422,160 @@ static void test_client_faults(struct fixture *fixture, gconstpointer unused)
     answer_clear(&again);
 }
 
+/* --- who speaks for others --- */
+
+#define REST_UID 64321
+#define STRANGER_UID 64322
+
+static void assert_user(struct fixture *fixture, const char *user, const char *answer,
+                        const char *refusal)
+{
+    struct answer heard = {0};
+    const struct rpc_call call = {
+        .to_role = ROLE_LUXID, .method = "QueryUser", .args = json_array(), .user = user};
+    luxi_client_call(fixture->client, &call, answer_cb, &heard);
+    world_wait(&heard.done);
+    if (refusal) {
+        g_assert_nonnull(heard.error);
+        g_assert_nonnull(strstr(heard.error->message, refusal));
+    } else {
+        g_assert_no_error(heard.error);
+        g_assert_cmpstr(json_string_value(heard.result), ==, answer);
+    }
+    answer_clear(&heard);
+}
+
+/* Its own user, where the host has none for REST. */
+static void test_for_others(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *longest = g_strnfill(LIMIT_RAPI_USER, 'a');
+    g_autofree char *good = g_strconcat(LUXI_REST_USER, longest, NULL);
+    g_autofree char *longer = g_strconcat(good, "a", NULL);
+    assert_user(fixture, "rapi:alice", "rapi:alice", NULL);
+    assert_user(fixture, good, good, NULL);
+    const char *const bad[] = {"alice", "root", "rapi:", "rapi:a\x1b", "rapi:\u202ea", longer};
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++)
+        assert_user(fixture, bad[i], NULL,
+                    "user: must be rapi:NAME, a name without control characters of at most 64 "
+                    "characters");
+    assert_user(fixture, "rapi:alice", "rapi:alice", NULL); /* the connection goes on */
+}
+
+/* What a process of that user hears; NULL: it may not even connect. To be freed. */
+static char *hear_as(struct fixture *fixture, uid_t uid, const char *request)
+{
+    int ends[2];
+    g_assert_cmpint(pipe(ends), ==, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        char buffer[1000];
+        g_strlcpy(address.sun_path, fixture->path, sizeof address.sun_path);
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        if (setgroups(0, NULL) != 0 || setresgid(uid, uid, uid) != 0 ||
+            setresuid(uid, uid, uid) != 0 ||
+            connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
+            _exit(1);
+        if (send(fd, request, strlen(request) + 1, MSG_NOSIGNAL) < 0)
+            _exit(0);
+        ssize_t got = recv(fd, buffer, sizeof buffer, 0);
+        _exit(got > 0 && write(ends[1], buffer, (size_t)got) != got);
+    }
+    close(ends[1]);
+    int status = 0;
+    while (waitpid(pid, &status, WNOHANG) == 0)
+        world_pause(5);
+    char buffer[1000] = "";
+    ssize_t got = read(ends[0], buffer, sizeof buffer - 1);
+    close(ends[0]);
+    g_assert_cmpint(got, >=, 0);
+    return WEXITSTATUS(status) == 0 ? g_strdup(buffer) : NULL;
+}
+
+#define ASKS "{\"method\":\"QueryUser\",\"args\":[]%s}\x03"
+
+static void test_speaker(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *plain = g_strdup_printf(ASKS, "");
+    g_autofree char *named = g_strdup_printf(ASKS, ",\"user\":\"rapi:alice\"");
+    struct stat about;
+    if (geteuid() != 0) {
+        g_test_skip("only root can be another user");
+        return;
+    }
+    luxi_server_free(fixture->server);
+    fixture->speaker = REST_UID;
+    start_server(fixture);
+    g_assert_cmpint(stat(fixture->path, &about), ==, 0);
+    g_assert_cmpuint(about.st_mode & 07777, ==, 0660);
+    g_assert_cmpuint(about.st_uid, ==, 0);
+    g_assert_cmpuint(about.st_gid, ==, REST_UID);
+    assert_user(fixture, "rapi:alice", NULL, "user: only the REST daemon speaks for others");
+    for (char *at = strrchr(fixture->path, '/'); at != fixture->path;
+         at = g_strrstr_len(fixture->path, at - fixture->path, "/")) {
+        g_autofree char *folder = g_strndup(fixture->path, (gsize)(at - fixture->path));
+        if (g_str_has_prefix(folder, fixture->paths->root))
+            g_assert_cmpint(chmod(folder, 0755), ==, 0);
+    }
+    g_autofree char *heard = hear_as(fixture, REST_UID, named);
+    g_assert_cmpstr(heard, ==, "{\"result\":\"rapi:alice\",\"success\":true}\x03");
+    g_autofree char *itself = hear_as(fixture, REST_UID, plain);
+    g_assert_nonnull(itself);
+    g_assert_null(strstr(itself, "rapi:"));
+    g_assert_null(hear_as(fixture, STRANGER_UID, plain)); /* the mode keeps it out */
+    g_assert_cmpint(chmod(fixture->path, 0666), ==, 0);
+    g_autofree char *stranger = hear_as(fixture, STRANGER_UID, plain);
+    g_assert_cmpstr(stranger, ==, ""); /* and so does luxid */
+    g_assert_cmpuint(fixture->lines->len, ==, 1);
+    g_assert_nonnull(strstr(fixture->lines->pdata[0], "user 64322"));
+}
+
+struct text_answer {
+    bool done;
+    char *text;
+    GError *error;
+};
+
+static void text_cb(const char *text, size_t len, const GError *error, void *data)
+{
+    struct text_answer *answer = data;
+    answer->done = true;
+    answer->text = text ? g_strndup(text, len) : NULL;
+    answer->error = error ? g_error_copy(error) : NULL;
+}
+
+static void assert_text(struct fixture *fixture, const char *method, const char *text,
+                        const char *error)
+{
+    struct text_answer answer = {0};
+    const struct rpc_call call = {
+        .to_role = ROLE_LUXID, .method = method, .args = json_make("[s]", "a\"b")};
+    luxi_client_call_text(fixture->client, &call, text_cb, &answer);
+    g_assert_false(answer.done);
+    world_wait(&answer.done);
+    g_assert_cmpstr(answer.text, ==, text);
+    if (error) {
+        g_assert_nonnull(answer.error);
+        g_assert_nonnull(strstr(answer.error->message, error));
+    } else {
+        g_assert_no_error(answer.error);
+    }
+    g_free(answer.text);
+    g_clear_error(&answer.error);
+}
+
+static void test_text(struct fixture *fixture, gconstpointer unused)
+{
+    assert_text(fixture, "QueryJobs", "[\"QueryJobs\",[\"a\\\"b\"]]", NULL);
+    assert_text(fixture, "QueryTags", "null", NULL);
+    assert_text(fixture, "CancelJob", NULL, "no such job");
+    assert_text(fixture, "QueryJobs", "[\"QueryJobs\",[\"a\\\"b\"]]", NULL);
+    g_clear_pointer(&fixture->server, luxi_server_free);
+    world_pause(1);
+    assert_text(fixture, "QueryJobs", NULL, "nobody listens there");
+    start_server(fixture);
+}
+
 #define ADD(path, fn) ADD_WITH(path, fn, 0)
 #define ADD_WITH(path, fn, patience_ms)                                                            \
     g_test_add(path, struct fixture, GUINT_TO_POINTER(patience_ms), set_up, fn, tear_down)
@@ -427,6 +591,9 @@ int main(int argc, char **argv)
     ADD_WITH("/luxi/never-reads", test_never_reads, 2000);
     ADD("/luxi/reads-slowly", test_reads_slowly);
     ADD("/luxi/client", test_client);
+    ADD("/luxi/for-others", test_for_others);
+    ADD("/luxi/speaker", test_speaker);
+    ADD("/luxi/text", test_text);
     ADD("/luxi/client-faults#SAF-04", test_client_faults);
     return g_test_run();
 }

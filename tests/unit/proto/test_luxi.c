@@ -27,25 +27,29 @@ static void test_request(void)
         "{\"method\": \"QueryTags\", \"args\": [\"cluster\", \"\"], \"version\": 3000000}",
         "{\"method\":\"QueryTags\",\"args\":[\"cluster\",\"\"]}",
         "{\"method\":\"QueryTags\",\"args\":[\"cluster\",\"\"],\"version\":null}",
+        "{\"method\":\"QueryTags\",\"args\":[\"cluster\",\"\"],\"user\":\"rapi:alice\"}",
     };
     for (size_t i = 0; i < G_N_ELEMENTS(good); i++) {
-        g_autofree char *method = NULL;
+        g_autofree char *method = NULL, *user = NULL;
         json_autoptr args = NULL;
         g_autoptr(GError) error = NULL;
-        g_assert_true(luxi_request_parse(good[i], strlen(good[i]), &method, &args, &error));
+        g_assert_true(luxi_request_parse(good[i], strlen(good[i]), &method, &args, &user, &error));
+        g_assert_cmpstr(user, ==, i < 3 ? NULL : "rapi:alice");
         g_assert_cmpstr(method, ==, "QueryTags");
         assert_text(json_incref(args), "[\"cluster\",\"\"]");
     }
-    assert_text(luxi_request_make("CancelJob", json_make("[i]", 5)),
+    assert_text(luxi_request_make("CancelJob", json_make("[i]", 5), NULL),
                 "{\"args\":[5],\"method\":\"CancelJob\"}");
+    assert_text(luxi_request_make("CancelJob", json_make("[i]", 5), "rapi:alice"),
+                "{\"args\":[5],\"method\":\"CancelJob\",\"user\":\"rapi:alice\"}");
 }
 
 static void request_refused(const char *text, const char *message)
 {
-    g_autofree char *method = NULL;
+    g_autofree char *method = NULL, *user = NULL;
     json_autoptr args = NULL;
     g_autoptr(GError) error = NULL;
-    g_assert_false(luxi_request_parse(text, strlen(text), &method, &args, &error));
+    g_assert_false(luxi_request_parse(text, strlen(text), &method, &args, &user, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_PROTOCOL);
     g_assert_cmpstr(error->message, ==, message);
 }
@@ -61,15 +65,18 @@ static void test_bad_requests(void)
     request_refused("{\"method\":\"x\",\"args\":{}}", "LUXI request: args: must be a list");
     request_refused("{\"method\":\"x\",\"args\":[],\"version\":\"3\"}",
                     "LUXI request: version: must be a whole number");
+    request_refused("{\"method\":\"x\",\"args\":[],\"user\":3}",
+                    "LUXI request: user: must be a text");
 }
 
 static void test_oversized(void)
 {
     g_autofree char *blanks = g_strnfill(LIMIT_LUXI_FRAME_BYTES + 1, ' ');
-    g_autofree char *method = NULL;
+    g_autofree char *method = NULL, *user = NULL;
     json_autoptr args = NULL;
     g_autoptr(GError) error = NULL;
-    g_assert_false(luxi_request_parse(blanks, LIMIT_LUXI_FRAME_BYTES + 1, &method, &args, &error));
+    g_assert_false(
+        luxi_request_parse(blanks, LIMIT_LUXI_FRAME_BYTES + 1, &method, &args, &user, &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_LIMIT);
     g_assert_cmpstr(error->message, ==, "JSON of 8388609 bytes: at most 8388608 are allowed");
 }

@@ -1,0 +1,192 @@
+/*
+ * Lists with all fields, of any length: LIMIT_RAPI_PAGE objects at a time are asked of LuxiD, and
+ * their rows are written over into objects from its text, as the client takes them. So no tree is
+ * made, one page is in memory, and a list may be longer than one answer of LuxiD.
+ */
+#include <string.h>
+
+#include "base/limits.h"
+#include "core/rapi/rapi_private.h"
+#include "core/rapi/rapi_rows.h"
+
+#define PIECE_BYTES KIB(64) /* written over at once */
+
+struct bulk {
+    struct http_bytes bytes;
+    struct rapi_luxid *luxid;
+    enum face face;
+    const char *resource, *field; /* of whose keys */
+    struct rapi_page page;
+    GPtrArray *fields;
+    GPtrArray *names; /* of the fields, as `"name": ` */
+    GPtrArray *keys;  /* of all objects, JSON texts */
+    guint next;       /* the first of those that are not asked for yet */
+    char *text;       /* of a page */
+    struct rapi_rows rows;
+    struct rapi_span *cells;
+    GString *out;
+    gsize taken; /* of `out` */
+    bool begun, ended;
+};
+
+static void bulk_free(struct http_bytes *bytes)
+{
+    struct bulk *bulk = (struct bulk *)bytes;
+    g_ptr_array_unref(bulk->fields);
+    g_ptr_array_unref(bulk->names);
+    g_ptr_array_unref(bulk->keys);
+    g_free(bulk->text);
+    g_free(bulk->cells);
+    g_string_free(bulk->out, TRUE);
+    g_free(bulk);
+}
+
+/* --- pages --- */
+
+/* Those between two keys, which may be others meanwhile; all, if one page has them. */
+static json_t *filter_of(const struct bulk *bulk, guint until)
+{
+    json_t *parts = json_make("[s]", "&");
+    if (bulk->next)
+        json_array_append_new(parts, json_make("[sso]", ">=", bulk->field,
+                                               json_parse_own(bulk->keys->pdata[bulk->next])));
+    if (until < bulk->keys->len)
+        json_array_append_new(
+            parts, json_make("[sso]", "<", bulk->field, json_parse_own(bulk->keys->pdata[until])));
+    if (json_array_size(parts) > 1)
+        return parts;
+    json_decref(parts);
+    return json_null();
+}
+
+/* By their names: of jobs, whose ids are never another's. */
+static json_t *ids_of(const struct bulk *bulk, guint until)
+{
+    json_t *ids = json_array();
+    for (guint i = bulk->next; i < until && bulk->keys->len > LIMIT_RAPI_PAGE; i++)
+        json_array_append_new(ids, json_parse_own(bulk->keys->pdata[i]));
+    return ids;
+}
+
+static bool ask_page(struct bulk *bulk, GError **error)
+{
+    struct rapi_page page = bulk->page;
+    guint until = MIN(bulk->next + LIMIT_RAPI_PAGE, bulk->keys->len);
+    json_t *fields = rapi_fields_json(bulk->fields);
+    json_t *args = page.pairs ? json_make("[soo]", bulk->resource, fields, filter_of(bulk, until))
+                              : json_make("[oo]", ids_of(bulk, until), fields);
+    g_clear_pointer(&bulk->text, g_free);
+    bulk->text = bulk->luxid->call_text(bulk->luxid, bulk->face, page.method, args, NULL, 0, error);
+    if (!bulk->text)
+        return false;
+    bulk->next = until;
+    rapi_rows_begin(&bulk->rows, bulk->text, page.pairs);
+    return true;
+}
+
+/* --- writing over --- */
+
+static void write_row(struct bulk *bulk)
+{
+    g_string_append(bulk->out, bulk->begun ? ", {" : "[{");
+    bulk->begun = true;
+    for (guint i = 0; i < bulk->fields->len; i++) {
+        g_string_append(bulk->out, bulk->names->pdata[i]);
+        g_string_append_len(bulk->out, bulk->cells[i].at, (gssize)bulk->cells[i].length);
+    }
+    g_string_append_c(bulk->out, '}');
+}
+
+/* More in `out`, unless that was all. */
+static bool write_more(struct bulk *bulk, GError **error)
+{
+    g_string_truncate(bulk->out, 0);
+    bulk->taken = 0;
+    while (!bulk->ended && bulk->out->len < PIECE_BYTES) {
+        if (rapi_rows_next(&bulk->rows, bulk->cells, bulk->fields->len)) {
+            write_row(bulk);
+            continue;
+        }
+        if (bulk->rows.broken) {
+            fettle_set_error(error, PROTOCOL, "luxid: %s: the answer is no list of rows",
+                             bulk->page.method);
+            return false;
+        }
+        if (bulk->next < bulk->keys->len) {
+            if (!ask_page(bulk, error))
+                return false;
+            continue;
+        }
+        g_string_append(bulk->out, bulk->begun ? "]" : "[]");
+        bulk->ended = true;
+    }
+    return true;
+}
+
+static gssize bulk_read(struct http_bytes *bytes, void *place, gsize length, GError **error)
+{
+    struct bulk *bulk = (struct bulk *)bytes;
+    if (bulk->taken == bulk->out->len && !bulk->ended && !write_more(bulk, error))
+        return -1;
+    gsize taken = MIN(length, bulk->out->len - bulk->taken);
+    memcpy(place, bulk->out->str + bulk->taken, taken);
+    bulk->taken += taken;
+    return (gssize)taken;
+}
+
+/* --- the answer --- */
+
+static struct bulk *bulk_new(struct rapi_call *call, GPtrArray *keys)
+{
+    const struct rapi_route *route = call->route;
+    struct rapi_page page = rapi_page_of(route->face, route->what);
+    struct bulk *bulk = g_new0(struct bulk, 1);
+    bulk->bytes = (struct http_bytes){.read = bulk_read, .free = bulk_free};
+    bulk->luxid = call->rapi->luxid;
+    bulk->face = route->face;
+    bulk->resource = route->what;
+    bulk->field = rapi_route_part(route, RAPI_KEY, NULL)->from;
+    /* Several pages: names that are no more would be an error there. */
+    bulk->page = keys->len > LIMIT_RAPI_PAGE && strcmp(route->what, "job") != 0
+                     ? (struct rapi_page){"Query", true}
+                     : page;
+    bulk->fields = rapi_fields(route->face, route->what, false);
+    bulk->names = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < bulk->fields->len; i++)
+        g_ptr_array_add(bulk->names, g_strdup_printf("%s\"%s\": ", i ? ", " : "",
+                                                     (char *)bulk->fields->pdata[i]));
+    bulk->cells = g_new0(struct rapi_span, bulk->fields->len);
+    bulk->keys = keys;
+    bulk->out = g_string_new(NULL);
+    return bulk;
+}
+
+/* The serial of the configuration; 0: nobody knows. */
+static gint64 ask_serial(struct rapi_call *call)
+{
+    json_autoptr info = rapi_ask(call, "QueryClusterInfo", json_array(), NULL);
+    return json_integer_value(json_object_get(info, "serial"));
+}
+
+struct http_answer *rapi_bulk(struct rapi_call *call, GPtrArray *keys, GError **error)
+{
+    struct bulk *bulk = bulk_new(call, keys);
+    gint64 first = ask_serial(call);
+    if (!ask_page(bulk, error) || !write_more(bulk, error)) {
+        bulk_free(&bulk->bytes);
+        return NULL;
+    }
+    bool whole = bulk->next == keys->len;
+    gint64 last = whole ? ask_serial(call) : 0;
+    g_autofree char *end = whole ? g_strdup_printf("%" G_GINT64_FORMAT, last) : g_strdup("");
+    g_autofree char *serials = g_strdup_printf("%" G_GINT64_FORMAT "-%s", first, end);
+    struct http_answer *answer = http_answer_new(200);
+    http_answer_add_header(answer, "Fettle-Serials", serials);
+    if (bulk->ended) {
+        http_answer_set_body(answer, "application/json", g_strdup(bulk->out->str));
+        bulk_free(&bulk->bytes);
+    } else {
+        http_answer_set_stream(answer, "application/json", &bulk->bytes, HTTP_LENGTH_UNKNOWN);
+    }
+    return answer;
+}

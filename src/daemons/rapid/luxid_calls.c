@@ -1,0 +1,223 @@
+/* See luxid_calls.h. */
+#include "daemons/rapid/luxid_calls.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/task.h"
+#include "io/net/luxi_client.h"
+
+struct calls {
+    struct rapi_luxid base;
+    struct luxi_client *clients[FACES];
+    guint under_way, long_ones;
+    GQueue waiting, long_waiting; /* struct turn */
+    bool ended;
+};
+
+/* One that waits until it may begin. */
+struct turn {
+    struct promise promise;
+    bool may;
+};
+
+/* One that is under way; on the heap, as the task may be killed meanwhile. */
+struct asking {
+    struct promise promise;
+    struct calls *calls;
+    bool is_long, left;
+    json_t *result;
+    char *text;
+    GError *error;
+};
+
+static bool is_long(const char *method)
+{
+    return strcmp(method, "WaitForJobChange") == 0 || strcmp(method, "WatchChanges") == 0;
+}
+
+/* --- whose turn it is --- */
+
+static bool has_room(const struct calls *calls, bool long_one)
+{
+    return calls->under_way < LIMIT_RAPI_CALLS &&
+           (!long_one || calls->long_ones < LIMIT_RAPI_LONG_CALLS);
+}
+
+static void count(struct calls *calls, bool long_one, int more)
+{
+    calls->under_way += (guint)more;
+    if (long_one)
+        calls->long_ones += (guint)more;
+}
+
+static void let_in(struct calls *calls, GQueue *queue, bool long_one)
+{
+    while (queue->length && has_room(calls, long_one)) {
+        struct turn *turn = g_queue_pop_head(queue);
+        count(calls, long_one, 1);
+        turn->may = true;
+        promise_complete(&turn->promise);
+    }
+}
+
+static void give_back(struct calls *calls, bool long_one)
+{
+    count(calls, long_one, -1);
+    if (calls->ended)
+        return;
+    let_in(calls, &calls->waiting, false);
+    let_in(calls, &calls->long_waiting, true);
+}
+
+static bool wait_turn(struct calls *calls, bool long_one, GError **error)
+{
+    GQueue *queue = long_one ? &calls->long_waiting : &calls->waiting;
+    if (!queue->length && has_room(calls, long_one)) {
+        count(calls, long_one, 1);
+        return true;
+    }
+    if (queue->length >= LIMIT_RAPI_WAITING) {
+        fettle_set_error(error, TEMPORARY, "%d requests wait for luxid already; try again",
+                         LIMIT_RAPI_WAITING);
+        return false;
+    }
+    struct turn *turn = g_new0(struct turn, 1);
+    g_queue_push_tail(queue, turn);
+    bool alive = promise_wait(&turn->promise);
+    bool may = turn->may;
+    if (!alive && may)
+        give_back(calls, long_one);
+    else if (!alive)
+        g_queue_remove(queue, turn);
+    g_free(turn);
+    if (!alive || !may)
+        fettle_set_error(error, KILLED, "luxid: the calling process ends");
+    return alive && may;
+}
+
+/* --- one call --- */
+
+static void asking_free(struct asking *asking)
+{
+    json_decref(asking->result);
+    g_free(asking->text);
+    g_clear_error(&asking->error);
+    g_free(asking);
+}
+
+static void answered(struct asking *asking)
+{
+    give_back(asking->calls, asking->is_long);
+    if (asking->left)
+        asking_free(asking);
+    else
+        promise_complete(&asking->promise);
+}
+
+static void reply_cb(json_t *result, const GError *error, void *data)
+{
+    struct asking *asking = data;
+    asking->result = json_incref(result);
+    asking->error = error ? g_error_copy(error) : NULL;
+    answered(asking);
+}
+
+static void text_cb(const char *text, size_t len, const GError *error, void *data)
+{
+    struct asking *asking = data;
+    asking->text = text ? g_strndup(text, len) : NULL;
+    asking->error = error ? g_error_copy(error) : NULL;
+    answered(asking);
+}
+
+/* What it says of a luxid that is not there is the same for each method. */
+static void take_error(struct asking *asking, GError **error)
+{
+    if (fettle_error_is(asking->error, UNREACHABLE))
+        fettle_set_error(error, UNREACHABLE, "luxid does not answer");
+    else
+        g_propagate_error(error, g_steal_pointer(&asking->error));
+}
+
+/* Its answer, to be freed; NULL with an error. */
+static struct asking *ask(struct calls *calls, enum face face, const struct rpc_call *call,
+                          bool text, GError **error)
+{
+    if (!wait_turn(calls, is_long(call->method), error)) {
+        json_decref(call->args);
+        return NULL;
+    }
+    struct asking *asking = g_new0(struct asking, 1);
+    asking->calls = calls;
+    asking->is_long = is_long(call->method);
+    if (text)
+        luxi_client_call_text(calls->clients[face], call, text_cb, asking);
+    else
+        luxi_client_call(calls->clients[face], call, reply_cb, asking);
+    if (!promise_wait(&asking->promise)) {
+        fettle_set_error(error, KILLED, "luxid: %s: the calling process ends", call->method);
+        if (asking->promise.done)
+            asking_free(asking);
+        else
+            asking->left = true;
+        return NULL;
+    }
+    if (!asking->error)
+        return asking;
+    take_error(asking, error);
+    asking_free(asking);
+    return NULL;
+}
+
+static struct rpc_call call_of(const char *method, json_t *args, const char *user, guint timeout_ms)
+{
+    return (struct rpc_call){.to_role = ROLE_LUXID,
+                             .method = method,
+                             .args = args,
+                             .user = user,
+                             .timeout_ms = timeout_ms ? MIN(timeout_ms, LIMIT_RAPI_CALL_MS)
+                                                      : LIMIT_RAPI_CALL_MS};
+}
+
+static json_t *call(struct rapi_luxid *luxid, enum face face, const char *method, json_t *args,
+                    const char *user, guint timeout_ms, GError **error)
+{
+    const struct rpc_call made = call_of(method, args, user, timeout_ms);
+    struct asking *asking = ask((struct calls *)luxid, face, &made, false, error);
+    json_t *result = asking ? g_steal_pointer(&asking->result) : NULL;
+    if (asking)
+        asking_free(asking);
+    return result;
+}
+
+static char *call_text(struct rapi_luxid *luxid, enum face face, const char *method, json_t *args,
+                       const char *user, guint timeout_ms, GError **error)
+{
+    const struct rpc_call made = call_of(method, args, user, timeout_ms);
+    struct asking *asking = ask((struct calls *)luxid, face, &made, true, error);
+    char *text = asking ? g_steal_pointer(&asking->text) : NULL;
+    if (asking)
+        asking_free(asking);
+    return text;
+}
+
+struct rapi_luxid *luxid_calls_new(const struct node_paths *paths)
+{
+    struct calls *calls = g_new0(struct calls, 1);
+    calls->base = (struct rapi_luxid){call, call_text};
+    for (enum face face = 0; face < FACES; face++) {
+        g_autofree char *path = node_paths_face(paths, face);
+        calls->clients[face] = luxi_client_new(path);
+    }
+    return &calls->base;
+}
+
+void luxid_calls_free(struct rapi_luxid *luxid)
+{
+    struct calls *calls = (struct calls *)luxid;
+    calls->ended = true;
+    for (enum face face = 0; face < FACES; face++)
+        luxi_client_free(calls->clients[face]);
+    g_free(calls);
+}
