@@ -17,7 +17,7 @@ class Rest:
         return next(one for one in known['daemons'] if one['name'] == 'rapid')
 
     def context(self, authority=None):
-        return ssl.create_default_context(cafile=authority or os.path.join(self.lab.root('node1'), 'etc', 'ca.crt'))
+        return ssl.create_default_context(cafile=authority or os.path.join(self.lab.root(self.node), 'etc', 'ca.crt'))
 
     def line(self, context=None):
         return http.client.HTTPSConnection('127.0.0.1', self.daemon()['port'], timeout=PATIENCE_S, context=context or self.context(),
