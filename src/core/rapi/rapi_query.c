@@ -88,6 +88,8 @@ struct http_answer *rapi_run_one(struct rapi_call *call, GError **error)
     json_autoptr object = json_object();
     for (guint i = 0; i < fields->len; i++)
         json_object_set(object, fields->pdata[i], json_array_get(values, i));
+    if (json_is_null(json_object_get(object, "status"))) /* of a job: there is none of that id */
+        return no_such(call, key);
     for (size_t i = 0; i < call->route->part_count; i++)
         if (call->route->parts[i].kind == RAPI_ALIAS)
             json_object_set(object, call->route->parts[i].to,

@@ -1,0 +1,669 @@
+/* What fettle-rapid answers: each row of the table of routes, and what is wrong with requests. */
+#include <string.h>
+
+#include "proto/rapi/rapi_route.h"
+#include "unit/core/world/rapi_world.h"
+
+/* --- jobs --- */
+
+/* Whether all of one is in the other. */
+static bool is_part(const json_t *part, const json_t *whole)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)part, name, value)
+        if (!json_equal(value, json_object_get(whole, name)))
+            return false;
+    return true;
+}
+
+/* The opcodes of the job that a request has queued. */
+static json_t *queued(struct queue_world *w, const char *method, const char *target,
+                      const char *body)
+{
+    json_autoptr id = rapi_get(200, method, target, body);
+    if (!json_is_integer(id))
+        g_error("%s %s: no job", method, target);
+    g_assert_cmpstr(rapi_last_user(), ==, "rapi:alice");
+    fake_set_face(w->world, FACE_GANETI);
+    json_autoptr rows = queue_call(w, "QueryJobs", json_make("[[O][s]]", id, "ops"), NULL);
+    return json_incref(json_array_get(json_array_get(rows, 0), 0));
+}
+
+#define I "/2/instances/web1"
+#define N "/2/nodes/node2"
+
+static const struct {
+    const char *method, *target, *body, *op; /* NULL: no body */
+} jobs[] = {
+    {"PUT", "/2/modify", "{\"max_running_jobs\":7}",
+     "{\"OP_ID\":\"OP_CLUSTER_SET_PARAMS\",\"max_running_jobs\":7}"},
+    {"PUT", "/2/tags?tag=a&tag=b%20c&dry-run=1", NULL,
+     "{\"OP_ID\":\"OP_TAGS_SET\",\"kind\":\"cluster\",\"tags\":[\"a\",\"b c\"],\"dry_run\":true}"},
+    {"DELETE", "/2/tags?tag=a", NULL,
+     "{\"OP_ID\":\"OP_TAGS_DEL\",\"kind\":\"cluster\",\"tags\":[\"a\"]}"},
+    {"PUT", N "/tags?tag=a", "[\"a\"]",
+     "{\"OP_ID\":\"OP_TAGS_SET\",\"kind\":\"node\",\"name\":\"node2\",\"tags\":[\"a\"]}"},
+    {"DELETE", N "/tags?tag=a", NULL,
+     "{\"OP_ID\":\"OP_TAGS_DEL\",\"kind\":\"node\",\"name\":\"node2\"}"},
+    {"PUT", N "/role", "\"drained\"",
+     "{\"OP_ID\":\"OP_NODE_SET_PARAMS\",\"node_name\":\"node2\",\"drained\":\"yes\",\"offline\":"
+     "\"\",\"master_candidate\":\"\"}"},
+    {"PUT", N "/role?force=1&auto-promote=0", "\"offline\"",
+     "{\"OP_ID\":\"OP_NODE_SET_PARAMS\",\"offline\":\"yes\",\"force\":true}"},
+    {"PUT", N "/role", "\"regular\"",
+     "{\"OP_ID\":\"OP_NODE_SET_PARAMS\",\"drained\":\"no\",\"offline\":\"no\","
+     "\"master_candidate\":\"no\"}"},
+    {"POST", N "/modify", "{\"drained\":true}",
+     "{\"OP_ID\":\"OP_NODE_SET_PARAMS\",\"node_name\":\"node2\",\"drained\":\"yes\"}"},
+    {"POST", N "/evacuate", "{\"mode\":\"primary-only\",\"iallocator\":\"hail\"}",
+     "{\"OP_ID\":\"OP_NODE_EVACUATE\",\"node_name\":\"node2\",\"mode\":\"primary-only\"}"},
+    {"POST", N "/migrate", "{\"mode\":\"non-live\",\"target_node\":\"node1\"}",
+     "{\"OP_ID\":\"OP_NODE_MIGRATE\",\"mode\":\"non-live\",\"target_node\":\"node1\"}"},
+    {"POST", N "/migrate?live=0", NULL, "{\"OP_ID\":\"OP_NODE_MIGRATE\",\"mode\":\"non-live\"}"},
+    {"POST", N "/migrate?mode=live", NULL, "{\"OP_ID\":\"OP_NODE_MIGRATE\",\"mode\":\"live\"}"},
+    {"POST", "/2/instances",
+     "{\"__version__\":1,\"mode\":\"create\",\"name\":\"web7\",\"disk_template\":\"drbd\","
+     "\"disks\":"
+     "[{\"size\":64}],\"nics\":[{\"mac\":\"generate\"}],\"os\":\"debian.img\",\"beparams\":"
+     "{\"maxmem\":256,\"minmem\":256,\"vcpus\":2}}",
+     "{\"OP_ID\":\"OP_INSTANCE_CREATE\",\"instance_name\":\"web7\",\"disk_template\":\"drbd\","
+     "\"os_type\":\"debian.img\",\"memory\":256,\"vcpus\":2}"},
+    {"DELETE", I, "{\"shutdown_timeout\":5}",
+     "{\"OP_ID\":\"OP_INSTANCE_REMOVE\",\"instance_name\":\"web1\",\"shutdown_timeout\":5}"},
+    {"GET", I "/info?static=1", NULL,
+     "{\"OP_ID\":\"OP_INSTANCE_QUERY_DATA\",\"instances\":[\"web1\"],\"on_record\":true}"},
+    {"POST", I "/reboot?type=soft", "{\"shutdown_timeout\":9}",
+     "{\"OP_ID\":\"OP_INSTANCE_REBOOT\",\"reboot_type\":\"soft\",\"shutdown_timeout\":9}"},
+    {"PUT", I "/startup?force=0", NULL,
+     "{\"OP_ID\":\"OP_INSTANCE_STARTUP\",\"instance_name\":\"web1\"}"},
+    {"PUT", I "/shutdown?no_remember=0", "{\"timeout\":3}",
+     "{\"OP_ID\":\"OP_INSTANCE_SHUTDOWN\",\"timeout\":3}"},
+    {"POST", I "/replace-disks?mode=replace_new_secondary&remote_node=node3", NULL,
+     "{\"OP_ID\":\"OP_INSTANCE_REPLACE_DISKS\",\"instance_name\":\"web1\",\"mode\":"
+     "\"replace_new_secondary\",\"remote_node\":\"node3\"}"},
+    {"POST", I "/replace-disks", "{\"mode\":\"replace_auto\",\"disks\":\"\"}",
+     "{\"OP_ID\":\"OP_INSTANCE_REPLACE_DISKS\",\"mode\":\"replace_auto\"}"},
+    {"PUT", I "/activate-disks?ignore_size=1", NULL,
+     "{\"OP_ID\":\"OP_INSTANCE_ACTIVATE_DISKS\",\"ignore_size\":true}"},
+    {"PUT", I "/deactivate-disks?force=True", NULL,
+     "{\"OP_ID\":\"OP_INSTANCE_DEACTIVATE_DISKS\",\"force\":true}"},
+    {"POST", I "/recreate-disks", "{\"nodes\":[\"node1\",\"node2\"]}",
+     "{\"OP_ID\":\"OP_INSTANCE_RECREATE_DISKS\",\"nodes\":[\"node1\",\"node2\"]}"},
+    {"PUT", I "/migrate", "{\"mode\":\"live\",\"cleanup\":false}",
+     "{\"OP_ID\":\"OP_INSTANCE_MIGRATE\",\"instance_name\":\"web1\",\"mode\":\"live\"}"},
+    {"PUT", I "/failover", "{}", "{\"OP_ID\":\"OP_INSTANCE_FAILOVER\"}"},
+    {"PUT", I "/modify", "{\"custom_beparams\":{\"vcpus\":4}}",
+     "{\"OP_ID\":\"OP_INSTANCE_SET_PARAMS\",\"instance_name\":\"web1\",\"vcpus\":4}"},
+    {"POST", I "/disk/0/grow", "{\"amount\":64,\"wait_for_sync\":false}",
+     "{\"OP_ID\":\"OP_INSTANCE_GROW_DISK\",\"disk\":0,\"amount\":64,\"wait_for_sync\":false}"},
+    {"PUT", I "/tags?tag=x", NULL,
+     "{\"OP_ID\":\"OP_TAGS_SET\",\"kind\":\"instance\",\"name\":\"web1\"}"},
+    {"DELETE", I "/tags?tag=x", NULL,
+     "{\"OP_ID\":\"OP_TAGS_DEL\",\"kind\":\"instance\",\"name\":\"web1\"}"},
+    {"POST", "/2/networks", "{\"name\":\"net1\",\"network\":\"192.0.2.0/24\",\"tags\":[]}",
+     "{\"OP_ID\":\"OP_NETWORK_ADD\",\"network_name\":\"net1\",\"network\":\"192.0.2.0/24\"}"},
+    {"DELETE", "/2/networks/net0", NULL,
+     "{\"OP_ID\":\"OP_NETWORK_REMOVE\",\"network_name\":\"net0\"}"},
+    {"PUT", "/2/networks/net0/modify", "{\"gateway\":\"192.0.2.1\"}",
+     "{\"OP_ID\":\"OP_NETWORK_SET_PARAMS\",\"gateway\":\"192.0.2.1\"}"},
+    {"PUT", "/2/groups/default/tags?tag=x", NULL,
+     "{\"OP_ID\":\"OP_TAGS_SET\",\"kind\":\"nodegroup\",\"name\":\"default\"}"},
+    {"DELETE", "/2/groups/default/tags?tag=x", NULL,
+     "{\"OP_ID\":\"OP_TAGS_DEL\",\"kind\":\"nodegroup\"}"},
+};
+
+static void test_jobs(struct queue_world *w)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(jobs); i++) {
+        json_autoptr ops = queued(w, jobs[i].method, jobs[i].target, jobs[i].body);
+        json_autoptr expected = json_loads(jobs[i].op, 0, NULL);
+        g_autofree char *text = json_to_text(ops);
+        g_assert_nonnull(expected);
+        if (json_array_size(ops) != 1 || !is_part(expected, json_array_get(ops, 0)))
+            g_error("%s %s has queued %s", jobs[i].method, jobs[i].target, text);
+    }
+}
+
+/* The trail as Ganeti's: rules about jobs go by it. */
+static void test_reason(struct queue_world *w)
+{
+    json_autoptr ops = queued(w, "PUT", I "/startup?reason=it%20was%20off", "{\"depends\":[]}");
+    json_t *trail = json_object_get(json_array_get(ops, 0), "reason");
+    g_assert_cmpstr(json_string_value(json_array_get(json_array_get(trail, 0), 0)), ==, "gnt:user");
+    g_assert_cmpstr(json_string_value(json_array_get(json_array_get(trail, 0), 1)), ==,
+                    "it was off");
+    g_assert_cmpstr(json_string_value(json_array_get(json_array_get(trail, 1), 0)), ==,
+                    "gnt:library:rlib2:instances_name_startup");
+}
+
+static void check_reinstall(struct queue_world *w, const char *target, const char *body,
+                            size_t count, const char *image)
+{
+    static const char *const ids[] = {"OP_INSTANCE_SHUTDOWN", "OP_INSTANCE_REINSTALL",
+                                      "OP_INSTANCE_STARTUP"};
+    json_autoptr ops = queued(w, "POST", target, body);
+    g_assert_cmpuint(json_array_size(ops), ==, count);
+    for (size_t i = 0; i < count; i++) {
+        json_t *op = json_array_get(ops, i);
+        g_assert_cmpstr(json_string_value(json_object_get(op, "OP_ID")), ==, ids[i]);
+        g_assert_cmpstr(json_string_value(json_object_get(op, "instance_name")), ==, "web1");
+    }
+    g_assert_cmpstr(json_string_value(json_object_get(json_array_get(ops, 1), "os_type")), ==,
+                    image);
+}
+
+static void test_reinstall(struct queue_world *w)
+{
+    check_reinstall(w, I "/reinstall", "{\"os\":\"new.img\",\"start\":false}", 2, "new.img");
+    check_reinstall(w, I "/reinstall", "{\"os\":\"new.img\"}", 3, "new.img");
+    check_reinstall(w, I "/reinstall?os=old.img&nostartup=1", NULL, 2, "old.img");
+    check_reinstall(w, I "/reinstall", NULL, 3, "");
+}
+
+/* --- reads --- */
+
+#define check_text(target, expected)                                                               \
+    do {                                                                                           \
+        g_autofree char *said_ = rapi_say("GET", target, NULL);                                    \
+        g_assert_cmpstr(said_, ==, expected);                                                      \
+    } while (0)
+
+static void test_constants(struct queue_world *w)
+{
+    check_text("/", "200 null");
+    check_text("/2", "200 null");
+    check_text("/version", "200 2");
+    check_text("/2/features",
+               "200 [\"node-migrate-reqv1\", \"node-evac-res1\", \"instance-create-reqv1\", "
+               "\"instance-reinstall-reqv1\"]");
+}
+
+static void test_info(struct queue_world *w)
+{
+    json_autoptr info = rapi_get(200, "GET", "/2/info", NULL);
+    g_assert_true(json_object_get(info, "vg_name"));
+    g_assert_true(json_object_get(info, "drbd_helper"));
+    g_assert_cmpstr(json_string_value(json_object_get(info, "master")), ==, "node1");
+    check_text(I "/tags", "200 [\"owner:mail\"]");
+    check_text("/2/tags", "200 []");
+    check_text(N "/tags", "200 []");
+    check_text("/2/groups/default/tags", "200 []");
+}
+
+static void check_keys(const json_t *object, const char *resource, bool one)
+{
+    g_autoptr(GPtrArray) names = rapi_fields(FACE_GANETI, resource, one);
+    for (guint i = 0; i < names->len; i++)
+        if (!json_object_get(object, names->pdata[i]))
+            g_error("%s has no %s", resource, (char *)names->pdata[i]);
+}
+
+static void test_lists(struct queue_world *w)
+{
+    static const struct {
+        const char *path, *resource, *plain;
+        size_t count;
+    } rows[] = {
+        {"/2/instances", "instance",
+         "200 [{\"id\": \"web1\", \"uri\": \"/2/instances/web1\"}, {\"id\": \"web10\", \"uri\": "
+         "\"/2/instances/web10\"}, {\"id\": \"web2\", \"uri\": \"/2/instances/web2\"}]",
+         3},
+        {"/2/nodes", "node",
+         "200 [{\"id\": \"node1\", \"uri\": \"/2/nodes/node1\"}, {\"id\": \"node2\", \"uri\": "
+         "\"/2/nodes/node2\"}, {\"id\": \"node3\", \"uri\": \"/2/nodes/node3\"}]",
+         3},
+        {"/2/groups", "group", "200 [{\"name\": \"default\", \"uri\": \"/2/groups/default\"}]", 1},
+        {"/2/networks", "network", "200 []", 0},
+        {"/2/filters", "filter", "200 []", 0},
+        {"/2/jobs", "job", "200 [{\"id\": 1, \"uri\": \"/2/jobs/1\"}]", 1},
+    };
+    query_script_nodes(w, query_answer_report);
+    queue_submit(w, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *bulk = g_strconcat(rows[i].path, "?bulk=1", NULL);
+        check_text(rows[i].path, rows[i].plain);
+        json_autoptr list = rapi_get(200, "GET", bulk, NULL);
+        g_assert_cmpuint(json_array_size(list), ==, rows[i].count);
+        for (size_t at = 0; at < rows[i].count; at++)
+            check_keys(json_array_get(list, at), rows[i].resource, false);
+        g_assert_nonnull(strchr(rapi_header("Fettle-Serials"), '-'));
+        g_assert_cmpstr(rapi_header("Content-Type"), ==, "application/json");
+    }
+}
+
+static void test_objects(struct queue_world *w)
+{
+    query_script_nodes(w, query_answer_report);
+    queue_submit(w, NULL);
+    json_autoptr instance = rapi_get(200, "GET", I, NULL);
+    check_keys(instance, "instance", true);
+    g_assert_cmpstr(json_string_value(json_object_get(instance, "disk_template")), ==, "drbd");
+    g_assert_cmpint(
+        json_integer_value(json_object_get(json_object_get(instance, "beparams"), "memory")), ==,
+        256);
+    g_autofree char *tag =
+        g_strdup_printf("W/\"%" JSON_INTEGER_FORMAT "\"",
+                        json_integer_value(json_object_get(instance, "serial_no")));
+    g_assert_cmpstr(rapi_header("ETag"), ==, tag);
+    json_autoptr by_uuid = rapi_get(200, "GET", "/2/instances/" WEB1, NULL);
+    g_assert_true(json_equal(json_object_get(by_uuid, "name"), json_object_get(instance, "name")));
+    json_autoptr node = rapi_get(200, "GET", N, NULL);
+    check_keys(node, "node", true);
+    g_assert_true(json_equal(json_object_get(node, "sip"), json_object_get(node, "secondary_ip")));
+    json_autoptr group = rapi_get(200, "GET", "/2/groups/default", NULL);
+    check_keys(group, "group", true);
+    json_autoptr job = rapi_get(200, "GET", "/2/jobs/1", NULL);
+    check_keys(job, "job", true);
+    check_text(N "/role", "200 \"regular\"");
+    check_text("/2/nodes/node3/role", "200 \"offline\"");
+    check_text("/2/nodes/node1/role", "200 \"master\"");
+}
+
+static void test_unknown(struct queue_world *w)
+{
+    static const struct {
+        const char *target, *explain;
+    } rows[] = {
+        {"/2/instances/x", "instance \"x\" does not exist"},
+        {"/2/nodes/x", "node \"x\" does not exist"},
+        {"/2/groups/x", "group \"x\" does not exist"},
+        {"/2/networks/x", "network \"x\" does not exist"},
+        {"/2/jobs/77", "job \"77\" does not exist"},
+        {"/2/jobs/x", "job \"x\" does not exist"},
+        {"/2/jobs/99999999999999999999", "job \"99999999999999999999\" does not exist"},
+        {"/2/filters/33333333-0000-4000-8000-000000000001",
+         "filter \"33333333-0000-4000-8000-000000000001\" does not exist"},
+        {"/2/instances/a%22b%C3%A4", "instance \"a\"b\xc3\xa4\" does not exist"},
+        {"/2/nope", "Nothing matches the given URI"},
+        {"/3", "Nothing matches the given URI"},
+        {"/fettle/v1/repairs/x", "repair \"x\" does not exist"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+        rapi_refused(404, rows[i].explain, "GET", rows[i].target, NULL);
+    rapi_refused(400, "names[0]: must have no control characters, has \\u202e", "GET",
+                 "/2/instances/a%E2%80%AE", NULL);
+}
+
+static void test_console(struct queue_world *w)
+{
+    query_script_nodes(w, query_answer_report);
+    rapi_refused(503, "Instance console unavailable: \"web2\" does not run", "GET",
+                 "/2/instances/web2/console", NULL);
+    rapi_refused(503,
+                 "Instance console unavailable: \"web1\" has no VNC display; its serial line: "
+                 "fettle instance console web1",
+                 "GET", I "/console", NULL);
+    store_put(w->store, "instance", WEB1,
+              json_make("{ss, ss, ss, ss, si, s[], ss, ss, si, ss, ss, si}", "uuid", WEB1, "name",
+                        "web1", "admin_state", "up", "disk_template", "diskless", "memory", 256,
+                        "disks", "primary_node", MASTER, "secondary_node", "", "generation", 3,
+                        "holder", MASTER, "vnc_bind_address", "0.0.0.0", "network_port", 11000));
+    fake_settle(w->world);
+    json_autoptr console = rapi_get(200, "GET", I "/console", NULL);
+    g_assert_cmpstr(json_string_value(json_object_get(console, "kind")), ==, "vnc");
+}
+
+/* --- what waits, and asks --- */
+
+static void test_wait(struct queue_world *w)
+{
+    queue_submit(w, NULL);
+    json_autoptr first = rapi_get(200, "GET", "/2/jobs/1/wait", "{\"fields\":[\"status\"]}");
+    g_assert_cmpuint(json_object_size(first), ==, 2);
+    g_assert_true(json_is_array(json_object_get(first, "job_info")));
+    g_autofree char *info = json_to_text(json_object_get(first, "job_info"));
+    g_autofree char *known = g_strdup_printf(
+        "{\"fields\":[\"status\"],\"previous_job_info\":%s,\"previous_log_serial\":null}", info);
+    g_autofree char *nothing = rapi_say("GET", "/2/jobs/1/wait", known);
+    g_assert_cmpstr(nothing, ==, "200 null");
+    rapi_refused(404, "job \"7\" does not exist", "GET", "/2/jobs/7/wait",
+                 "{\"fields\":[\"status\"]}");
+    rapi_refused(400, "The 'fields' parameter should be a list", "GET", "/2/jobs/1/wait", NULL);
+    rapi_refused(400, "The 'previous_job_info' parameter should be a list", "GET", "/2/jobs/1/wait",
+                 "{\"fields\":[],\"previous_job_info\":1}");
+    rapi_refused(400, "The 'previous_log_serial' parameter should be a number", "GET",
+                 "/2/jobs/1/wait", "{\"fields\":[],\"previous_log_serial\":\"x\"}");
+    rapi_be("bob", RAPI_READ);
+    rapi_refused(403, "user \"bob\" may only read", "GET", "/2/jobs/1/wait",
+                 "{\"fields\":[\"status\"]}");
+}
+
+static void test_cancel(struct queue_world *w)
+{
+    queue_submit(w, NULL);
+    json_autoptr said = rapi_get(200, "DELETE", "/2/jobs/1", NULL);
+    g_assert_true(json_is_boolean(json_array_get(said, 0)));
+    g_assert_true(json_is_string(json_array_get(said, 1)));
+}
+
+static void test_query(struct queue_world *w)
+{
+    json_autoptr all = rapi_get(200, "GET", "/2/query/instance?fields=name,%20disk_template", NULL);
+    g_assert_cmpuint(json_array_size(json_object_get(all, "data")), ==, 3);
+    g_autofree char *row = json_to_text(json_array_get(json_object_get(all, "data"), 0));
+    g_assert_cmpstr(row, ==, "[[0,\"web1\"],[0,\"drbd\"]]");
+    json_autoptr one = rapi_get(200, "PUT", "/2/query/instance",
+                                "{\"fields\":[\"name\"],\"qfilter\":[\"=\",\"name\",\"web1\"],"
+                                "\"filter\":[\"=\",\"name\",\"web2\"]}");
+    g_autofree char *found = json_to_text(json_object_get(one, "data"));
+    g_assert_cmpstr(found, ==, "[[[0,\"web1\"]]]");
+    json_autoptr old = rapi_get(200, "PUT", "/2/query/instance?fields=name",
+                                "{\"filter\":[\"=\",\"name\",\"web2\"]}");
+    g_assert_cmpuint(json_array_size(json_object_get(old, "data")), ==, 1);
+    json_autoptr fields = rapi_get(200, "GET", "/2/query/node/fields?fields=name,role", NULL);
+    g_assert_cmpuint(json_array_size(json_object_get(fields, "fields")), ==, 2);
+    json_autoptr many = rapi_get(200, "GET", "/2/query/node/fields", NULL);
+    g_assert_cmpuint(json_array_size(json_object_get(many, "fields")), >, 20);
+    rapi_refused(400, "Missing 'fields' query argument", "GET", "/2/query/instance", NULL);
+    json_autoptr ours = rapi_get(
+        200, "GET",
+        "/fettle/v1/query/instance?fields=disk_template&filter=[%22=%22,%22name%22,%22web1%22]",
+        NULL);
+    g_autofree char *text = json_to_text(json_object_get(ours, "data"));
+    g_assert_cmpstr(text, ==, "[[[0,\"mirror\"]]]");
+    g_autofree char *broken = rapi_say("GET", "/fettle/v1/query/job?fields=id&filter=[", NULL);
+    g_assert_true(g_str_has_prefix(broken, "400 "));
+    g_assert_nonnull(strstr(broken, "filter: broken JSON"));
+}
+
+static void test_filters(struct queue_world *w)
+{
+    json_autoptr uuid = rapi_get(200, "POST", "/2/filters",
+                                 "{\"priority\":10,\"predicates\":[[\"jobid\",[\">\",\"id\",0]]],"
+                                 "\"action\":\"PAUSE\",\"reason\":[]}");
+    g_autofree char *path = g_strdup_printf("/2/filters/%s", json_string_value(uuid));
+    json_autoptr one = rapi_get(200, "GET", path, NULL);
+    check_keys(one, "filter", true);
+    json_autoptr again = rapi_get(200, "PUT", path, "{\"priority\":11}");
+    g_assert_true(json_equal(again, uuid));
+    json_autoptr list = rapi_get(200, "GET", "/2/filters?bulk=1", NULL);
+    json_t *rule = json_array_get(list, 0);
+    g_assert_cmpint(json_integer_value(json_object_get(rule, "priority")), ==, 11);
+    g_assert_cmpstr(json_string_value(json_object_get(rule, "action")), ==, "CONTINUE");
+    rapi_refused(400, "Invalid body parameters: filter rule doesn't support the parameter 'colour'",
+                 "POST", "/2/filters", "{\"colour\":1}");
+    json_autoptr gone = rapi_get(200, "DELETE", path, NULL);
+    g_assert_true(json_is_null(gone));
+}
+
+/* --- long lists --- */
+
+static void put_many(struct queue_world *w, guint count)
+{
+    for (guint i = 0; i < count; i++) {
+        g_autofree char *uuid = g_strdup_printf("99999999-0000-4000-8000-%012u", i);
+        g_autofree char *name = g_strdup_printf("many%u", i);
+        store_put(w->store, "instance", uuid,
+                  json_make("{ss, ss, ss, ss, si, s[], ss, ss, si, ss}", "uuid", uuid, "name", name,
+                            "admin_state", "down", "disk_template", "diskless", "memory", 128,
+                            "disks", "primary_node", MASTER, "secondary_node", "", "generation", 0,
+                            "holder", ""));
+    }
+    fake_settle(w->world);
+}
+
+#define MANY 4500u
+
+static void test_streamed(struct queue_world *w)
+{
+    put_many(w, MANY);
+    guint before = rapi_calls();
+    json_autoptr list = rapi_get(200, "GET", "/2/instances?bulk=1", NULL);
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+    size_t i;
+    json_t *one;
+    json_array_foreach(list, i, one) {
+        check_keys(one, "instance", false);
+        g_hash_table_add(names, (char *)json_string_value(json_object_get(one, "name")));
+    }
+    g_assert_cmpuint(json_array_size(list), ==, MANY + 3);
+    g_assert_cmpuint(g_hash_table_size(names), ==, MANY + 3);
+    /* Names, three pages, and the serial before. */
+    g_assert_cmpuint(rapi_calls() - before, ==, 5);
+    g_assert_true(g_str_has_suffix(rapi_header("Fettle-Serials"), "-"));
+    json_autoptr plain = rapi_get(200, "GET", "/2/instances", NULL);
+    g_assert_cmpuint(json_array_size(plain), ==, MANY + 3);
+    /* Nobody is told more than there is to know. */
+    g_autofree char *head = rapi_say("HEAD", "/2/instances?bulk=1", NULL);
+    g_assert_true(g_str_has_prefix(head, "200 "));
+    /* luxid goes away between two pages: what was said is not whole, and shows it. */
+    rapi_fail_next(FETTLE_ERROR_UNREACHABLE, "luxid does not answer");
+    rapi_refused(502, "luxid does not answer", "GET", "/2/instances?bulk=1", NULL);
+}
+
+/* --- ours --- */
+
+static void test_ours(struct queue_world *w)
+{
+    query_script_nodes(w, query_answer_report);
+    queue_submit(w, NULL);
+    query_put_decision(w, 1, 1000000, "act", "alert");
+    query_put_tag(w, WEB1, "ganeti:watcher:autorepair:pending:migrate:" REPAIR ":100:");
+    query_put_storage(w);
+    json_autoptr decisions = rapi_get(200, "GET", "/fettle/v1/decisions?bulk=1", NULL);
+    g_assert_cmpuint(json_array_size(decisions), ==, 1);
+    json_autoptr decision =
+        rapi_get(200, "GET", "/fettle/v1/decisions/11111111-0000-4000-8000-000000000001", NULL);
+    g_assert_cmpstr(json_string_value(json_object_get(decision, "summary")), ==, "because");
+    json_autoptr repairs = rapi_get(200, "GET", "/fettle/v1/repairs", NULL);
+    g_assert_cmpuint(json_array_size(repairs), ==, 1);
+    json_autoptr repair = rapi_get(200, "GET", "/fettle/v1/repairs/" REPAIR, NULL);
+    g_assert_cmpstr(json_string_value(json_object_get(repair, "instance")), ==, "web1");
+    json_autoptr recovery = rapi_get(200, "GET", "/fettle/v1/recovery", NULL);
+    g_assert_true(json_is_array(json_object_get(recovery, "rows")));
+    json_autoptr plan = rapi_get(200, "GET", "/fettle/v1/plan/node2?event=fail", NULL);
+    g_assert_true(json_is_object(plan));
+    json_autoptr verify = rapi_get(200, "GET", "/fettle/v1/verify", NULL);
+    g_assert_true(json_is_array(json_object_get(verify, "problems")));
+    json_autoptr jobs_list = rapi_get(200, "GET", "/fettle/v1/jobs?bulk=1", NULL);
+    g_assert_true(json_object_get(json_array_get(jobs_list, 0), "holds"));
+    json_autoptr job = rapi_get(200, "GET", "/fettle/v1/jobs/1", NULL);
+    g_assert_true(json_object_get(job, "oplog"));
+    json_autoptr volumes = rapi_get(200, "GET", "/fettle/v1/volumes?bulk=1", NULL);
+    g_assert_cmpuint(json_array_size(volumes), ==, 2);
+    json_autoptr volume = rapi_get(200, "GET", "/fettle/v1/volumes/" VOLUME1, NULL);
+    g_assert_cmpstr(json_string_value(json_object_get(volume, "name")), ==, "data1");
+    json_autoptr why = rapi_get(200, "GET", "/fettle/v1/instances/web1/why", NULL);
+    g_assert_cmpuint(json_array_size(json_object_get(why, "decisions")), ==, 1);
+    g_assert_cmpuint(json_array_size(json_object_get(why, "repairs")), ==, 1);
+    g_assert_true(json_is_object(json_object_get(why, "recovery")));
+}
+
+static void test_openapi(struct queue_world *w)
+{
+    size_t count;
+    const struct rapi_route *table = rapi_route_table(&count);
+    json_autoptr api = rapi_get(200, "GET", "/fettle/v1/openapi.json", NULL);
+    json_t *paths = json_object_get(api, "paths");
+    for (size_t i = 0; i < count; i++) {
+        g_autofree char *method = g_ascii_strdown(table[i].method, -1);
+        json_t *path = json_object_get(paths, table[i].path);
+        if (!json_object_get(json_object_get(path, method), "responses"))
+            g_error("openapi.json lacks %s %s", table[i].method, table[i].path);
+    }
+    json_t *grow =
+        json_object_get(json_object_get(paths, "/2/instances/{instance}/disk/{disk}/grow"), "post");
+    json_t *body = json_object_get(json_object_get(grow, "requestBody"), "content");
+    json_t *schema = json_object_get(json_object_get(body, "application/json"), "schema");
+    json_t *members = json_object_get(schema, "properties");
+    g_assert_true(json_object_get(members, "amount"));
+    g_assert_false(json_object_get(members, "instance_name"));
+}
+
+/* --- what is not there --- */
+
+static void test_none(struct queue_world *w)
+{
+    size_t count;
+    const struct rapi_route *table = rapi_route_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].kind != RAPI_NONE)
+            continue;
+        g_auto(GStrv) parts = g_strsplit_set(table[i].path, "{}", -1);
+        g_autofree char *path = g_strv_length(parts) == 3
+                                    ? g_strconcat(parts[0], "x", parts[2], NULL)
+                                    : g_strdup(table[i].path);
+        g_autofree char *why = g_strdup_printf("%s: %s; see the guide", path, table[i].what);
+        guint before = rapi_calls();
+        rapi_refused(501, why, table[i].method, path, "{}");
+        g_assert_cmpuint(rapi_calls(), ==, before);
+    }
+    rapi_refused(501,
+                 "/2/instances/x/export: Fettle has no exports of Ganeti's form; see the guide",
+                 "PUT", "/2/instances/x/export", "{}");
+    store_put(w->store, "network", "77777777-0000-4000-8000-000000000001",
+              json_make("{ss, ss, ss, ss}", "uuid", "77777777-0000-4000-8000-000000000001", "name",
+                        "net0", "network", "192.0.2.0/24", "link", "br0"));
+    fake_settle(w->world);
+    check_text("/2/networks/net0/tags", "200 []");
+    json_autoptr network = rapi_get(200, "GET", "/2/networks/net0", NULL);
+    check_keys(network, "network", true);
+}
+
+/* --- what is wrong with requests --- */
+
+static void test_who(struct queue_world *w)
+{
+    rapi_be("", RAPI_UNKNOWN);
+    rapi_refused(401, "No permission -- see authorization schemes", "GET", "/2/info", NULL);
+    g_assert_cmpstr(rapi_header("WWW-Authenticate"), ==, "Basic realm=\"Ganeti Remote API\"");
+    rapi_be("bob", RAPI_READ);
+    rapi_refused(403, "user \"bob\" may only read", "PUT", I "/startup", NULL);
+    check_text("/version", "200 2");
+    rapi_be("", RAPI_READ);
+    check_text("/version", "200 2");
+    rapi_refused(401, "No permission -- see authorization schemes", "PUT", I "/startup", NULL);
+    rapi_be("", RAPI_BARRED);
+    rapi_refused(429, "too many wrong passwords have come from your address", "GET", "/2", NULL);
+    g_assert_cmpstr(rapi_header("Retry-After"), ==, "60");
+    rapi_be("", RAPI_FAILED);
+    rapi_refused(502, "luxid does not answer", "GET", "/2", NULL);
+}
+
+static void test_bad_requests(struct queue_world *w)
+{
+    static const struct {
+        const char *method, *target, *body, *explain;
+    } rows[] = {
+        {"PUT", I "/modify", "{\"beparams\":{\"vcpus\":1.5}}",
+         "ops[0].vcpus: must be a whole number"},
+        {"POST", I "/disk/0/grow", "{\"amount\":\"x\"}", "ops[0].amount: must be a number"},
+        {"POST", I "/disk/x/grow", "{\"amount\":1}", "ops[0].disk: must be a number"},
+        {"PUT", I "/migrate", "{\n\n{",
+         "the body is no JSON object (line 3: string or '}' expected "
+         "near '{')"},
+        {"PUT", I "/migrate", "[]", "the body is no JSON object (line 1: it is a list)"},
+        {"PUT", I "/migrate", "1,2",
+         "the body is no JSON object (line 1: end of file expected near "
+         "',')"},
+        {"PUT", I "/migrate", "1],[2",
+         "the body is no JSON object (line 1: end of file expected "
+         "near ']')"},
+        {"PUT", I "/migrate", "{\"a\":1,\"a\":2}",
+         "the body is no JSON object (line 1: duplicate object key near '\"a\"')"},
+        {"PUT", I "/migrate", "{\"instance_name\":\"web2\"}",
+         "instance_name: stands in the path, or behind \"?\", and may not stand in the body, too"},
+        {"PUT", I "/migrate", "{\"reason\":[]}", "reason: stands behind \"?\""},
+        {"PUT", I "/startup", "{\"colour\":1}",
+         "colour: nothing of that name is taken in the body"},
+        {"PUT", I "/startup?force=x", NULL, "force: must be a number, 0 or 1"},
+        {"PUT", I "/startup?dry-run=x", NULL, "dry-run: must be a number, 0 or 1"},
+        {"GET", "/2/instances?bulk=x", NULL, "bulk: must be a number, 0 or 1"},
+        {"POST", "/2/networks", "{\"name\":\"a\",\"network_name\":\"b\"}",
+         "Parameter 'name' was renamed to 'network_name', but both are specified"},
+        {"POST", "/2/instances", "{\"name\":\"a\"}",
+         "Instance creation request version 0 is no longer supported: say \"__version__\": 1"},
+        {"POST", "/2/instances", "{\"__version__\":2}", "Unsupported request data version 2"},
+        {"PUT", N "/role", "\"king\"", "Can't set 'king' role"},
+        {"PUT", N "/role", "{}", "the body is no text of JSON, as \"drained\""},
+        {"POST", N "/migrate?live=1&mode=live", NULL,
+         "Only one of 'live' and 'mode' should be passed"},
+        {"POST", I "/replace-disks?disks=0,x", NULL, "Invalid disk index passed: 0,x"},
+        {"POST", I "/reinstall?os=a", "{\"os\":\"b\"}", "Can't combine query and body parameters"},
+        {"POST", I "/reinstall", "{\"start\":1}", "start: must be true or false"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+        rapi_refused(400, rows[i].explain, rows[i].method, rows[i].target, rows[i].body);
+    rapi_refused(403, "The parameter compression_tools cannot be set via RAPI", "PUT", "/2/modify",
+                 "{\"compression_tools\":[]}");
+    rapi_refused(405, "/2/instances/web1 is answered to GET, HEAD, DELETE alone", "PUT", I, NULL);
+    g_assert_cmpstr(rapi_header("Allow"), ==, "GET, HEAD, DELETE");
+    rapi_type("text/plain");
+    rapi_refused(415, "Content-Type must be application/json", "PUT", I "/migrate", "{}");
+    rapi_type("application/json; charset=utf-8");
+    json_autoptr id = rapi_get(200, "PUT", I "/startup", "{}");
+    g_assert_true(json_is_integer(id));
+}
+
+static void test_large_bodies(struct queue_world *w)
+{
+    g_autofree char *deep = g_strnfill(5000, '[');
+    g_autofree char *commas = g_strnfill(60000, ',');
+    rapi_refused(400, "the body is no JSON object (line 1: maximum parsing depth reached near '[')",
+                 "PUT", I "/migrate", deep);
+    rapi_refused(400, "the body has more than 50000 values", "PUT", I "/migrate", commas);
+    g_autoptr(GString) tags = g_string_new(I "/tags?");
+    for (guint i = 0; i < 1100; i++)
+        g_string_append(tags, "tag=a&");
+    rapi_refused(400, "more than 1024 arguments stand behind \"?\"", "PUT", tags->str, NULL);
+}
+
+static void test_luxid_errors(struct queue_world *w)
+{
+    static const struct {
+        enum fettle_error code;
+        guint status;
+        const char *message;
+    } rows[] = {
+        {FETTLE_ERROR_UNREACHABLE, 502, "luxid does not answer"},
+        {FETTLE_ERROR_NOT_MASTER, 503, "node2 is not the master; the master is node1"},
+        {FETTLE_ERROR_TIMEOUT, 504, "luxid has not answered in 60 s"},
+        {FETTLE_ERROR_TEMPORARY, 503, "too many wait"},
+        {FETTLE_ERROR_INTERNAL, 500, "something"},
+        {FETTLE_ERROR_WRONG_STATE, 409, "it runs"},
+        {FETTLE_ERROR_PROTOCOL, 502, "no such answer"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        rapi_fail_next(rows[i].code, rows[i].message);
+        rapi_refused(rows[i].status, rows[i].message, "GET", "/2/info", NULL);
+        rapi_fail_next(rows[i].code, rows[i].message);
+        rapi_refused(rows[i].status, rows[i].message, "GET", "/2/instances", NULL);
+        g_autofree char *told = g_strdup_printf("luxid: SubmitJob: %s", rows[i].message);
+        rapi_fail_next(rows[i].code, told);
+        rapi_refused(rows[i].status, rows[i].message, "PUT", I "/startup", NULL);
+    }
+}
+
+static void test_seen(void)
+{
+    rapi_assert_seen();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    rapi_case("/rapi/jobs#RAP-02", test_jobs);
+    rapi_case("/rapi/reason", test_reason);
+    rapi_case("/rapi/reinstall", test_reinstall);
+    rapi_case("/rapi/constants#RAP-03", test_constants);
+    rapi_case("/rapi/info", test_info);
+    rapi_case("/rapi/lists#RAP-03", test_lists);
+    rapi_case("/rapi/objects#RAP-03", test_objects);
+    rapi_case("/rapi/unknown", test_unknown);
+    rapi_case("/rapi/console", test_console);
+    rapi_case("/rapi/wait", test_wait);
+    rapi_case("/rapi/cancel", test_cancel);
+    rapi_case("/rapi/query", test_query);
+    rapi_case("/rapi/filters", test_filters);
+    rapi_case("/rapi/streamed", test_streamed);
+    rapi_case("/rapi/ours", test_ours);
+    rapi_case("/rapi/openapi", test_openapi);
+    rapi_case("/rapi/none", test_none);
+    rapi_case("/rapi/who", test_who);
+    rapi_case("/rapi/bad-requests", test_bad_requests);
+    rapi_case("/rapi/large-bodies", test_large_bodies);
+    rapi_case("/rapi/luxid-errors#RAP-02", test_luxid_errors);
+    g_test_add_func("/rapi/every-route-seen#RAP-02", test_seen);
+    return g_test_run();
+}

@@ -1,0 +1,35 @@
+/*
+ * What tests of the remote API share: query_world, whose luxid answers, and who asks it by HTTP.
+ * Who that is is said by the test: no password is looked at here.
+ */
+#pragma once
+
+#include "core/rapi/rapi.h"
+#include "unit/core/world/query_world.h"
+
+/* Runs a test in such a world. */
+void rapi_case(const char *path, void (*test)(struct queue_world *w));
+/* Who asks from now on, and what he may; "alice", who may write, at first. */
+void rapi_be(const char *name, enum rapi_access access);
+/* The next call fails so; code FETTLE_ERROR_COUNT: as luxid answers it. */
+void rapi_fail_next(enum fettle_error code, const char *message);
+/* Asks, and reads all of the answer: "200 {…}"; free it. `body` NULL: none; `target`: path and what
+ * stands behind "?". */
+char *rapi_say(const char *method, const char *target, const char *body);
+/* The body of an answer, which must have that status. */
+json_t *rapi_get(guint status, const char *method, const char *target, const char *body);
+/* It must be refused with that status and that explanation. */
+void rapi_refused(guint status, const char *explain, const char *method, const char *target,
+                  const char *body);
+/* A header of the last answer; "": it had none. */
+const char *rapi_header(const char *name);
+/* The type that bodies say they are of. */
+void rapi_type(const char *type);
+/* Calls that were made of luxid. */
+guint rapi_calls(void);
+/* Of the last call: whom it was for ("": nobody), and the longest text that one has answered. */
+const char *rapi_last_user(void);
+gsize rapi_longest_text(void);
+/* Fails if no request has been answered well by some row of the table (501 by those of kind NONE).
+ */
+void rapi_assert_seen(void);
