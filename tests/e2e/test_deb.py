@@ -14,7 +14,7 @@ import e2e
 import sandbox
 from e2e import title, wait_until
 
-SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed', 'mond')  # of every node
+SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed', 'mond', 'rapid')  # of every node
 package = None
 front_end = None  # the package fettle-api
 # A boot sector whose guest never ends to migrate at 1 MiB/s: 18 times a second it changes a byte of each page from 64 to 576 KiB.
@@ -135,9 +135,9 @@ def test_units():
         # Clients reach a front end from outside, and it is nobody there; a volume service's programs are a user of their own.
         capabilities = {'volumed': 'CAP_CHOWN CAP_KILL CAP_SETGID CAP_SETUID', 'apid': 'CAP_NET_BIND_SERVICE'}.get(name, '')
         assert name == 'noded' or values['CapabilityBoundingSet'] == [capabilities], values
-        assert values.get('User') == {'apid': ['fettle-apid'], 'mond': ['fettle-mond']}.get(name), values
+        assert values.get('User') == {'apid': ['fettle-apid'], 'mond': ['fettle-mond'], 'rapid': ['fettle-rapid']}.get(name), values
         # Members of etcd are reached by wconfd itself, images of a volume service at ports.
-        assert (values.get('PrivateNetwork') == ['yes']) == (name not in ('noded', 'rconfd', 'wconfd', 'volumed', 'apid', 'mond')), values
+        assert (values.get('PrivateNetwork') == ['yes']) == (name not in ('noded', 'rconfd', 'wconfd', 'volumed', 'apid', 'mond', 'rapid')), values
         assert values['SystemCallErrorNumber'] == ['EPERM'], values
         limit = {'noded': '45', 'wconfd': '25', 'volumed': '30'}.get(name, '20')
         found = subprocess.run(['systemd-analyze', 'security', '--offline=yes', f'--threshold={limit}', '--no-pager',

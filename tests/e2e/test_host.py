@@ -13,7 +13,7 @@ import e2e
 from e2e import title, wait_until
 
 OF_EACH_ROOT = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')
-SERVICES = (*OF_EACH_ROOT, 'mond')  # which listens on all addresses of the host
+SERVICES = (*OF_EACH_ROOT, 'mond', 'rapid')  # which listen on all addresses of the host
 # A boot sector that says A on the serial line and halts: mov dx, 0x3f8; mov al, 'A'; out dx, al; sti; again: hlt; jmp again.
 SAYS = bytes.fromhex('baf803 b041 ee fb f4 ebfd')
 MOUNTS = '''

@@ -14,7 +14,7 @@ import tempfile
 import e2e
 from e2e import title
 
-SERVICES = ('apid', 'mond', 'noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')
+SERVICES = ('apid', 'mond', 'rapid', 'noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed')
 PROGRAMS = ('fettle-job', 'fettle-lab', 'fettle-failstop.so', 'fettle-relay.so', *(f'fettle-{name}' for name in SERVICES))
 staged = None
 

@@ -17,21 +17,21 @@ TABLE = [
     # var/shared are mounted by the lab.
     ('|etc|var|run|log|var/images|var/shared|var/disks', 0o755),
     (f'etc/etcd|run/guests|run/exports|run/guests/{UUID}(/(relay|psk|psk-server))?', 0o711),
-    # Monitoring's group, which is root's where the host has no such user.
-    ('run/stats|var/mond', 0o750),
-    (f'run/stats/(node|volumed|{UUID})\\.stats|var/mond/node\\.json', 0o640),
+    # The groups of monitoring and of REST, which are root's where the host has no such users.
+    ('run/stats|var/(mond|rapi)', 0o750),
+    (f'run/stats/(node|volumed|{UUID})\\.stats|var/mond/node\\.json|var/rapi/rapi\\.pem', 0o640),
     # What is no secret: certificates, where this node is and what the engine is, what nbdkit is told of ciphers, whose shared folder it is.
     ('run/transfers', 0o711),
     (r'run/transfers/dh-params\.pem|etc/(ca|node)\.crt|etc/etcd/(authority|client|member)\.crt|etc/(node|engine)\.json', 0o644),
     (f'run/exports/{UUID}\\.tls|var/shared/fettle-shared', 0o644),
     # Root's, or of the one user whom they are for.
-    (f'lost\\+found|(etc|var|run)/.*lost\\+found|run/(authority|vouchers|livelocks|mond|queue|services)|log/guests', 0o700),
+    (f'lost\\+found|(etc|var|run)/.*lost\\+found|run/(authority|vouchers|livelocks|mond|rapid|queue|services)|log/guests', 0o700),
     (r'var/(disks/aside|etcd|etcd/member|etcd/member/(snap|wal)|node|node/guests|queue|ssconf)', 0o700),
     (r'etc/(ca|node)\.key|etc/etcd/(client|member)\.key|var/confd\.key', 0o600),
     (r'log/\w+\.log|log/guests/.*\.console', 0o600),
     (f'run/exports/{UUID}\\.(ctl[0-9]+|json|log[0-9]+|psk)', 0o600),
     (f'run/guests/{UUID}/((con|qmp|rescue)\\.sock|pid|state\\.json|stderr\\.log|relay/(sock|keys\\.psk|log|state\\.json))', 0o600),
-    (r'run/(etcd\.json|ganeti-query|locks\.journal|\w+\.(ready|sock|status)|livelocks/[\w-]+|mond/[\w.-]+|queue/job-[0-9]+|services/\w+\.json)', 0o600),
+    (r'run/(etcd\.json|ganeti-query|locks\.journal|\w+\.(ready|sock|status)|livelocks/[\w-]+|(mond|rapid)/[\w.-]+|queue/job-[0-9]+|services/\w+\.json)', 0o600),
     (f'var/(disks|shared)/({UUID}\\.)?{UUID}\\.disk[0-9]+\\.raw|var/images/tick(-fast)?\\.raw', 0o600),
     (r'var/etcd/member/(snap/db|snap/[0-9a-f-]+\.snap|wal/[0-9a-f-]+\.(wal|tmp))', 0o600),
     (f'var/node/(guests/{UUID}|member|state)\\.json|var/queue/.+|var/ssconf/\\w+', 0o600),

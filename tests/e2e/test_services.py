@@ -36,10 +36,10 @@ def runs_again(service, pid):
 
 @title('/services/who-runs-where#LUX-03,LUX-04')
 def test_list():
-    wait_until('monitoring was heard of', lambda: sum(service.startswith('mond@') for service in rows(['state'])) == 3)
+    wait_until('monitoring and REST were heard of', lambda: sum(service.startswith(('mond@', 'rapid@')) for service in rows(['state'])) == 5)
     wait_until('all of them run', lambda: all(row['state'] == [NORMAL, 'up'] for row in rows(['state']).values()))
     found = rows(['role', 'process', 'restarts', 'version', 'binary'])
-    assert sorted(found) == sorted([f'{name}@{node}' for node in ('node1', 'node2') for name in ('luxid', 'mond', 'noded', 'rconfd', 'volumed', 'watcher',
+    assert sorted(found) == sorted([f'{name}@{node}' for node in ('node1', 'node2') for name in ('luxid', 'mond', 'noded', 'rapid', 'rconfd', 'volumed', 'watcher',
                                                                                           'wconfd')] +
                                    ['mond@node3', 'noded@node3', 'rconfd@node3', 'volumed@node3']), found
     roles = {service: row['role'][1] for service, row in found.items()}

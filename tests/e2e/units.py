@@ -8,7 +8,7 @@ import stat
 
 import sandbox
 
-DAEMONS = ('apid', 'luxid', 'mond', 'noded', 'rconfd', 'volumed', 'watcher', 'wconfd')
+DAEMONS = ('apid', 'luxid', 'mond', 'noded', 'rapid', 'rconfd', 'volumed', 'watcher', 'wconfd')
 # What a command runs in their names has no unit; the leak checker would need system calls that they have not.
 SCRIPT = '''#!/bin/sh
 case " $* " in *" --restore "*|*" join "*|*" --forget-mastership "*) exec {real} "$@";; esac

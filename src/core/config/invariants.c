@@ -119,9 +119,10 @@ static bool rapi_user_rule(const struct config *config, const void *object, GErr
     const struct rapi_user *user = object;
     g_autofree char *control = text_control(user->name);
     if (control || strpbrk(user->name, ": ") || *user->name == '#')
-        fettle_set_error(error, WRONG_INPUT,
-                         "name: has no blank, no \":\", no control character, and does not begin "
-                         "with \"#\"");
+        fettle_set_error(
+            error, WRONG_INPUT,
+            "name: may have no blank, no \":\" and no control character, and may not begin "
+            "with \"#\"");
     else if (*user->hash != '$' || strpbrk(user->hash, " :\n"))
         fettle_set_error(error, WRONG_INPUT,
                          "hash: must be a password as crypt(3) keeps one, as $y$…");

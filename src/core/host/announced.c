@@ -14,27 +14,28 @@ struct announce_args *announced_read(const struct env *env)
     return json ? announce_args_parse(json, RECORD_LAX, NULL) : NULL;
 }
 
-/* "node1 (10.0.0.1)", or "" if nobody knows. */
-static char *master_place(const struct announce_args *announced)
+/* NULL: nobody knows. */
+static const char *name_of(const struct announce_args *announced, const char *uuid)
 {
     for (guint i = 0; announced && i < announced->members->len; i++) {
         const struct member *member = announced->members->pdata[i];
-        if (!strcmp(member->uuid, announced->master_node))
-            return g_strdup_printf("%s (%s)", member->name, member->address);
+        if (!strcmp(member->uuid, uuid))
+            return member->name;
     }
-    return g_strdup("");
+    return NULL;
 }
 
 void announced_refuse(const struct env *env, struct rpc_request *request)
 {
     record_autoptr(announce_args) announced = announced_read(env);
-    g_autofree char *master = master_place(announced);
+    const char *master = announced ? name_of(announced, announced->master_node) : NULL;
+    const char *self = name_of(announced, env->node_uuid);
     if (announced && !strcmp(announced->master_node, env->node_uuid))
         rpc_fail_new(request, FETTLE_ERROR_NOT_MASTER,
                      "this node is not the master any more, and has not heard of another one");
-    else if (*master)
-        rpc_fail_new(request, FETTLE_ERROR_NOT_MASTER, "this node is not the master, %s is",
-                     master);
+    else if (master)
+        rpc_fail_new(request, FETTLE_ERROR_NOT_MASTER, "%s is not the master; the master is %s",
+                     self ? self : "this node", master);
     else
         rpc_fail_new(request, FETTLE_ERROR_NOT_MASTER,
                      "this node is not the master, and has not heard of one yet");

@@ -11,5 +11,5 @@
  * freed. */
 struct announce_args *announced_read(const struct env *env);
 
-/* Answers a call that only the master can answer: NOT_MASTER with the master's name and address. */
+/* Answers a call that only the master can answer: NOT_MASTER with the master's name. */
 void announced_refuse(const struct env *env, struct rpc_request *request);

@@ -18,7 +18,7 @@ static const struct duty {
     {"luxid", "fettle-luxid", .candidates = true, .master = true},
     {"mond", "fettle-mond", .heard = true},
     {"noded", "fettle-noded"},
-    {"rapid", "fettle-rapid", .candidates = true, .heard = true},
+    {"rapid", "fettle-rapid", .candidates = true, .master = true, .heard = true},
     {"rconfd", "fettle-rconfd"},
     {"volumed", "fettle-volumed"},
     {"watcher", "fettle-watcher", .candidates = true, .master = true},

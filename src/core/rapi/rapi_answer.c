@@ -1,5 +1,8 @@
 /* Answers in the form of Ganeti's remote API; see rapi_private.h. */
+#include <string.h>
+
 #include "core/rapi/rapi_private.h"
+#include "proto/luxi.h"
 
 static const char *phrase_of(guint status)
 {
@@ -68,15 +71,26 @@ static guint status_of(const GError *error)
     if (error->domain != FETTLE_ERROR || error->code < 0 ||
         (guint)error->code >= G_N_ELEMENTS(statuses))
         return 500;
-    return fettle_error_is(error, UNREACHABLE) ? 502 : statuses[error->code];
+    return fettle_error_is(error, UNREACHABLE) || fettle_error_is(error, PROTOCOL)
+               ? 502
+               : statuses[error->code];
+}
+
+/* Behind "luxid: SubmitJob: ": whoever asks by HTTP has not heard of either. */
+static const char *past_method(const char *why)
+{
+    for (;;) {
+        const char *end = strstr(why, ": ");
+        g_autofree char *word = end ? g_strndup(why, (gsize)(end - why)) : NULL;
+        if (!word || (strcmp(word, "luxid") != 0 && !luxi_method_find(word)))
+            return why;
+        why = end + strlen(": ");
+    }
 }
 
 struct http_answer *rapi_answer_error(const GError *error)
 {
-    guint status = status_of(error);
-    const char *why = error->message;
-    const char *path = g_str_has_prefix(why, "SubmitJob: ") ? why + strlen("SubmitJob: ") : why;
-    struct http_answer *answer = rapi_refuse(status, "%s", path);
+    struct http_answer *answer = rapi_refuse(status_of(error), "%s", past_method(error->message));
     if (fettle_error_is(error, TEMPORARY))
         http_answer_add_header(answer, "Retry-After", "1");
     return answer;

@@ -166,9 +166,10 @@ static json_t *filter_of(const struct rapi_call *call, GError **error)
         return json_incref(filter);
     if (!text)
         return json_null();
-    json_t *parsed = json_parse_limited(text, strlen(text), strlen(text), error);
+    g_autoptr(GError) local = NULL;
+    json_t *parsed = json_parse_limited(text, strlen(text), strlen(text), &local);
     if (!parsed)
-        g_prefix_error(error, "filter: ");
+        fettle_set_error(error, WRONG_INPUT, "filter: %s", local->message);
     return parsed;
 }
 

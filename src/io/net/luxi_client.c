@@ -74,19 +74,34 @@ static void finish(struct line *line, bool keep, json_t *result, const GError *e
         text_done(NULL, 0, error, data);
 }
 
-/* What luxid answers to almost everything: the result stands between two known texts. */
+/* Where the result stands in a reply, which luxid writes in one of two ways; false: it is none of
+ * both, as one with an error is. */
+static bool find_result(const char *data, size_t len, size_t *ret_first, size_t *ret_len)
+{
+    static const char *const around[][2] = {{LUXI_RESULT_BEFORE, LUXI_RESULT_AFTER},
+                                            {"{\"success\":true,\"result\":", "}"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(around); i++) {
+        const size_t first = strlen(around[i][0]), last = strlen(around[i][1]);
+        if (len < first + last || memcmp(data, around[i][0], first) != 0 ||
+            memcmp(data + len - last, around[i][1], last) != 0)
+            continue;
+        *ret_first = first;
+        *ret_len = len - first - last;
+        return true;
+    }
+    return false;
+}
+
 static bool hand_over_text(struct line *line, const char *data, size_t len)
 {
-    static const char before[] = LUXI_RESULT_BEFORE, after[] = LUXI_RESULT_AFTER;
-    const size_t first = sizeof before - 1, last = sizeof after - 1;
-    if (!line->text_done || len < first + last || memcmp(data, before, first) != 0 ||
-        memcmp(data + len - last, after, last) != 0)
+    size_t first, length;
+    if (!line->text_done || !find_result(data, len, &first, &length))
         return false;
     luxi_text_fn text_done = line->text_done;
     void *user = line->data;
-    g_autofree char *text = g_strndup(data + first, len - first - last);
+    g_autofree char *text = g_strndup(data + first, length);
     release(line, true);
-    text_done(text, len - first - last, NULL, user);
+    text_done(text, length, NULL, user);
     return true;
 }
 

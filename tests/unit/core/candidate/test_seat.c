@@ -62,7 +62,7 @@ static void test_refuses_calls(void)
     struct env *luxid = fake_process(world, NODE2, ROLE_LUXID);
     g_assert_null(fake_call(luxid, NODE2, ROLE_WCONFD, "cluster_status", json_object(), &error));
     g_assert_error(error, FETTLE_ERROR, FETTLE_ERROR_NOT_MASTER);
-    g_assert_cmpstr(error->message, ==, "this node is not the master, node1 (10.0.0.1) is");
+    g_assert_cmpstr(error->message, ==, "node2 is not the master; the master is node1");
     tear_down();
 }
 

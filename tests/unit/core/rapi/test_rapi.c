@@ -281,8 +281,8 @@ static void test_unknown(struct queue_world *w)
     };
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
         rapi_refused(404, rows[i].explain, "GET", rows[i].target, NULL);
-    rapi_refused(400, "QueryInstances: names[0]: must have no control characters, has \\u202e",
-                 "GET", "/2/instances/a%E2%80%AE", NULL);
+    rapi_refused(400, "names[0]: must have no control characters, has \\u202e", "GET",
+                 "/2/instances/a%E2%80%AE", NULL);
 }
 
 static void test_console(struct queue_world *w)
@@ -622,13 +622,15 @@ static void test_luxid_errors(struct queue_world *w)
         {FETTLE_ERROR_TEMPORARY, 503, "too many wait"},
         {FETTLE_ERROR_INTERNAL, 500, "something"},
         {FETTLE_ERROR_WRONG_STATE, 409, "it runs"},
+        {FETTLE_ERROR_PROTOCOL, 502, "no such answer"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         rapi_fail_next(rows[i].code, rows[i].message);
         rapi_refused(rows[i].status, rows[i].message, "GET", "/2/info", NULL);
         rapi_fail_next(rows[i].code, rows[i].message);
         rapi_refused(rows[i].status, rows[i].message, "GET", "/2/instances", NULL);
-        rapi_fail_next(rows[i].code, rows[i].message);
+        g_autofree char *told = g_strdup_printf("luxid: SubmitJob: %s", rows[i].message);
+        rapi_fail_next(rows[i].code, told);
         rapi_refused(rows[i].status, rows[i].message, "PUT", I "/startup", NULL);
     }
 }
