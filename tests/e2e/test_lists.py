@@ -62,9 +62,9 @@ ROWS = {
     'policy': [{'kind': 'nodegroup', 'name': 'default', 'policy': 'failover', 'state': 'suspended', 'type': 'fix-storage', 'tags': [], 'until': AT}],
 }
 # Lists of no fixed length stand in these, whose tables are folded on a terminal; a row in a pipe is whole.
-LISTS = {('lock', 'waiters'), ('queue', 'filter list')}
+LISTS = {('lock', 'waiters'), ('queue', 'filter list'), ('metrics', 'list')}
 # These ask luxid something else, or nobody.
-OTHERS = {('tag', 'list'): ['node', 'node1'], ('cluster', 'keys'): []}
+OTHERS = {('tag', 'list'): ['node', 'node1'], ('cluster', 'keys'): [], ('metrics', 'list'): []}
 FOUND = {'node': None, 'notes': [], 'problems': ['node node10: fettle-wconfd does not answer', 'node node10: its copy is behind', 'node node11: does not answer',
                                                 'instance web1: status is ERROR_nodedown']}
 
