@@ -12,6 +12,7 @@
 #include "core/queue/node_figures.h"
 #include "core/queue/plan_node.h"
 #include "core/queue/recovery_calls.h"
+#include "core/queue/renewal_call.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/start.h"
 #include "core/queue/submit.h"
@@ -19,6 +20,7 @@
 #include "core/queue/track.h"
 #include "core/queue/wait_for_job.h"
 #include "core/queue/watch_changes.h"
+#include "core/queue/what_next_call.h"
 #include "core/verify/check_backends.h"
 #include "core/verify/verify.h"
 #include "proto/luxi.h"
@@ -424,6 +426,16 @@ static void call_query_metrics(struct luxi *luxi, struct rpc_request *request, c
     metrics_call(&luxi->context, request);
 }
 
+static void call_what_next(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    what_next_call(&luxi->context, request, args);
+}
+
+static void call_check_renewal(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    renewal_call(&luxi->context, request, args);
+}
+
 static void call_verify(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     verify_call(&luxi->context.queries, request, args);
@@ -457,6 +469,8 @@ static const struct {
     {"PlanRecovery", call_plan_recovery},
     {"PlanNode", call_plan_node},
     {"QueryMetrics", call_query_metrics},
+    {"WhatNext", call_what_next},
+    {"CheckRenewal", call_check_renewal},
     {"Verify", call_verify},
     {"VerifyBackends", call_verify_backends},
     {"SubmitJobToDrainedQueue", call_submit_job_to_drained_queue},
