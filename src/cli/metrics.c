@@ -20,11 +20,6 @@ static char *name_of(const struct metric *metric)
     return g_strconcat(metric->name, metric->type == METRIC_COUNTER ? "_total" : "", NULL);
 }
 
-static const char *type_of(const struct metric *metric)
-{
-    return metric->type == METRIC_COUNTER ? "counter" : "gauge";
-}
-
 static void print_json(void)
 {
     json_autoptr list = json_array();
@@ -32,10 +27,10 @@ static void print_json(void)
         const struct metric *metric = &metrics[i];
         g_autofree char *name = name_of(metric);
         g_autofree char *labels = labels_of(metric);
-        json_array_append_new(list,
-                              json_make("{ss ss ss ss ss ss}", "name", name, "type",
-                                        type_of(metric), "unit", metric->unit, "labels", labels,
-                                        "collector", metric->source, "help", metric->help));
+        json_array_append_new(list, json_make("{ss ss ss ss ss ss}", "name", name, "type",
+                                              metric_type_name(metric->type), "unit", metric->unit,
+                                              "labels", labels, "collector", metric->source, "help",
+                                              metric->help));
     }
     cli_print_json(list);
 }
@@ -61,7 +56,9 @@ static int metrics_list(struct cli *cli, int argc, char **argv, GError **error)
 
 const struct command metrics_commands[] = {
     {"metrics", "list", "",
-     "The metrics that Fettle's monitoring shows at /metrics, with what each of them tells.",
+     "The metrics that Fettle shows at /metrics, of nodes and of the cluster, with what each of "
+     "them "
+     "tells.",
      metrics_list},
     {0},
 };

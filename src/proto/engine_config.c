@@ -142,6 +142,28 @@ const struct engine_member *engine_config_member(const struct engine_config *con
     return NULL;
 }
 
+bool engine_config_find(const struct engine_config *config, const char *node, guint *ret_number,
+                        GError **error)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (guint i = 0; i < config->members->len; i++) {
+        const struct engine_member *member = config->members->pdata[i];
+        *ret_number = i;
+        if (strcmp(member->name, node) == 0 || strcmp(member->node, node) == 0)
+            return true;
+        g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", member->name);
+    }
+    if (names->len == 0)
+        fettle_set_error(error, WRONG_STATE,
+                         "the engine is sqlite: there are no members of etcd; a damaged copy of a "
+                         "candidate is made anew by itself");
+    else
+        fettle_set_error(error, UNKNOWN_ENTITY,
+                         "node \"%s\" has no member of etcd; there are those of %s", node,
+                         names->str);
+    return false;
+}
+
 char *engine_initial_cluster(const struct engine_config *config)
 {
     GString *text = g_string_new(NULL);
@@ -165,4 +187,16 @@ char **engine_client_urls(const struct engine_config *config, const char *node)
     }
     g_ptr_array_add(urls, NULL);
     return (char **)g_ptr_array_free(urls, FALSE);
+}
+
+static bool is_empty(const char *text)
+{
+    return text == NULL || *text == '\0';
+}
+
+bool engine_has_master(const struct role_status *status, const char *node)
+{
+    return status->seat == SEAT_MASTER ||
+           (status->seat == SEAT_FOLLOWS && is_empty(status->why) &&
+            !is_empty(status->master_node) && strcmp(status->master_node, node) != 0);
 }

@@ -19,6 +19,11 @@ struct engine_config *engine_config_sqlite(void);
 const struct engine_member *engine_config_member(const struct engine_config *config,
                                                  const char *node);
 
+/* The number of that node's member, by the node's name or UUID, for who renews it. WRONG_STATE:
+ * there are none; UNKNOWN_ENTITY: not there. */
+bool engine_config_find(const struct engine_config *config, const char *node, guint *ret_number,
+                        GError **error);
+
 /* "https://10.0.0.1:2379", "https://[fd00::1]:2379"; free with g_free(). */
 char *engine_url(const char *address, guint64 port);
 /* The address in such a URL; NULL with WRONG_INPUT if it is none. */
@@ -28,3 +33,7 @@ char *engine_url_address(const char *url, GError **error);
 char *engine_initial_cluster(const struct engine_config *config);
 /* Client URLs of all members, that of `node` (may be NULL) first; free with g_strfreev(). */
 char **engine_client_urls(const struct engine_config *config, const char *node);
+
+/* Whether there is a master, as far as the wconfd of `node` knows, which says that of itself: what
+ * it followed when it was told may be this very node. */
+bool engine_has_master(const struct role_status *status, const char *node);

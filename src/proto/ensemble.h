@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "proto/engine/etcd_contents.h"
 #include "proto/engine_config.h"
 
 struct ensemble;
@@ -38,6 +39,14 @@ struct ensemble_member {
     bool learner; /* without a vote */
 };
 
+/* How a member of the configuration is, by its own word. */
+struct ensemble_seen {
+    bool healthy; /* it answers reads that a majority has agreed to */
+    bool learner; /* without a vote */
+    bool lists;   /* it tells who the members are */
+    struct etcd_content content;
+};
+
 struct ensemble_ops {
     /* What etc/engine.json of this node says now; SQLite if there is none. CORRUPT. Does not wait.
      * Free with engine_config_free(). */
@@ -54,6 +63,10 @@ struct ensemble_ops {
     /* TEMPORARY: it is not up to date yet. */
     bool (*promote)(struct ensemble *ensemble, const struct engine_config *config, guint64 id,
                     GError **error);
+    /* Fills one of `ret_seen` for each member of `config`, and compares what those hold who are
+     * well. A member that is silent is no error. */
+    bool (*survey)(struct ensemble *ensemble, const struct engine_config *config,
+                   struct ensemble_seen *ret_seen, enum etcd_verdict *ret_verdict, GError **error);
     /* Whether the members that answer hold the same. `*ret_odd` NULL: they do; else a sentence on
      * which differ, and what to do next; to be freed. */
     bool (*compare)(struct ensemble *ensemble, const struct engine_config *config, char **ret_odd,

@@ -40,6 +40,8 @@ class Luxid:
         if method == 'QueryFields':
             return {'fields': [{'name': name, 'title': name, 'kind': 'other', 'doc': ''} for name in
                                (self.rows[args[0]] or [{}])[0]]}
+        if method == 'WhatNext' and method not in self.answers:
+            return []
         if method != 'Query':
             return self.answers[method](*args)
         what, fields, asked = args

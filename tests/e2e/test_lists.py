@@ -132,6 +132,51 @@ def test_event_watch():
     assert ['>=', 'serial_no', 8] in asked and ['=', 'level', 'critical'] in asked[2][1] and ['=', 'level', 'warning'] not in asked[2][1], asked
 
 
+@title('/lists/whatever-changes-is-followed')
+def test_watch_kinds():
+    """As it is after the change, with what is gone by its name; with a filter only what that holds of."""
+    held, told = threading.Event(), []
+
+    def watch(kinds, stream, serial, _):
+        told.append((kinds, stream, serial))
+        if len(told) > 2:
+            held.wait(60)
+        changes = [[], [['instance', UUID, [[0, 'web1'], [0, 'up'], [0, 'node1'], [2, None]]], ['job', '17', [[0, 17], [0, 'success'], [0, ['TEST_DELAY']]]],
+                        ['instance', UUID, None], ['brake', 'cluster', None]]]
+        return {'stream': 's', 'serial': len(told), 'anew': len(told) == 1, 'why': 'begin', 'changes': changes[len(told) - 1] if len(told) < 3 else []}
+    answers = {'WatchChanges': watch, 'QueryClusterInfo': lambda *_: {'serial': 7}}
+
+    def followed(count, rows, *words):
+        told.clear()
+        held.clear()
+        server = Luxid(rows, answers)
+        follower = server.start(*words)
+        lines = [follower.stdout.readline().rstrip('\n') for _ in range(count)]
+        follower.send_signal(signal.SIGINT)
+        rest, err = follower.communicate(timeout=60)
+        held.set()
+        assert (follower.returncode, rest, err) == (0, '', ''), (follower.returncode, rest, err)
+        return lines, server
+    lines, _ = followed(4, {}, 'event', 'watch', '--kinds', 'instance,job,brake')
+    assert [line[21:] for line in lines] == ['instance  web1: admin_state up, pnode node1, replica.state -', 'job       17: status success, summary TEST_DELAY',
+                                             'instance  web1: gone', 'brake     cluster: gone'], lines
+    assert told[0] == ({'instance': ['name', 'admin_state', 'pnode', 'replica.state'], 'job': ['id', 'status', 'summary'], 'brake': ['why', 'nodes']},
+                       '', 0) and told[1][1:] == ('s', 1), told
+    lines, _ = followed(4, {}, '--json', 'event', 'watch', '--kinds', 'instance,job,brake')
+    first, last = json.loads(lines[0]), json.loads(lines[3])
+    assert (first['kind'], first['key'], first['gone'], first['pnode']) == ('instance', UUID, False, 'node1') and last['gone'], (first, last)
+    rows = {'instance': [], 'job': [{'id': 17, 'status': 'success', 'summary': ['TEST_DELAY']}]}
+    lines, server = followed(1, rows, 'event', 'watch', '--kinds', 'instance,job', '--filter', 'status == "success"')
+    assert [line[21:] for line in lines] == ['job       17: status success, summary TEST_DELAY'], lines
+    assert server.filters() == [['&', ['=', 'uuid', UUID], ['==', 'status', 'success']], ['&', ['=', 'id', 17], ['==', 'status', 'success']]], server.filters()
+    for words, message in ((('--kinds', 'jobs'), '--kinds: must be some of event, job, instance, node, group, network, service, lock, brake, decision'),
+                           (('--kinds', 'job', 'web1'), '--level and names choose among events alone; with --kinds job say what you want by --filter'),
+                           (('--kinds', 'job', '--level', 'error'), '--level and names choose among events alone'),
+                           (('--filter', 'status =='), '--filter')):
+        code, out, err = Luxid({}).run('event', 'watch', *words)
+        assert (code, out) == (2, '') and message in err, (words, code, err)
+
+
 @title('/lists/what-is-stuck-is-shown')
 def test_recovery_show():
     row = {**ROWS['task'][0], 'subject_kind': 'instance', 'subject_name': 'web1', 'since': AT, 'why': 'node2 is silent', 'rule': 'RCV-36',
@@ -240,4 +285,4 @@ def test_recovery_collect():
         'Data none', 'Node node3: gave no answer'], said
 
 
-e2e.run(test_width, test_event_watch, test_recovery_show, test_recovery_collect, test_verify, test_ids)
+e2e.run(test_width, test_event_watch, test_watch_kinds, test_recovery_show, test_recovery_collect, test_verify, test_ids)

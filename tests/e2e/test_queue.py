@@ -215,8 +215,8 @@ def test_stream_refused():
     answer = lab.call('WatchChanges', jobs)
     for args, message in (
             ([], 'WatchChanges: kinds: is missing'),
-            ([{}], 'WatchChanges: kinds: must be {kind: [fields], …}, with at least one of job, instance, decision'),
-            ([{'node': []}], 'WatchChanges: kinds: "node" cannot be watched; what can is job, instance, decision'),
+            ([{}], 'WatchChanges: kinds: must be {kind: [fields], …}, with at least one of job, instance, node'),
+            ([{'moon': []}], 'WatchChanges: kinds: "moon" cannot be watched; what can is job, instance, node'),
             ([{'job': ['nope']}], 'WatchChanges: kinds.job: there is no field "nope"'),
             ([{'instance': ['status']}], 'WatchChanges: kinds.instance: the nodes are asked for "status", so it changes untold; '
                                          'it can be had by Query only'),

@@ -140,6 +140,26 @@ static bool remove_member(struct ensemble *ensemble, const struct engine_config 
     return true;
 }
 
+static bool survey(struct ensemble *ensemble, const struct engine_config *config,
+                   struct ensemble_seen *ret_seen, enum etcd_verdict *ret_verdict, GError **error)
+{
+    struct fake_ensemble *fake = fake_of(ensemble);
+    guint count = config->members->len;
+    g_autofree struct etcd_content *contents = g_new0(struct etcd_content, count);
+    if (!may(fake, error))
+        return false;
+    for (guint i = 0; i < count; i++) {
+        bool answers = !g_ascii_isupper(fake->letters[i]);
+        contents[i] = (struct etcd_content){.known = answers && fake->letters[i] != '.',
+                                            .hash = (guint64)fake->letters[i]};
+        ret_seen[i] = (struct ensemble_seen){.healthy = answers, .lists = answers};
+    }
+    *ret_verdict = etcd_contents_judge(contents, count);
+    for (guint i = 0; i < count; i++)
+        ret_seen[i].content = contents[i];
+    return true;
+}
+
 static bool compare(struct ensemble *ensemble, const struct engine_config *config, char **ret_odd,
                     GError **error)
 {
@@ -157,6 +177,7 @@ static const struct ensemble_ops ops = {
     .list = list,
     .add = add,
     .promote = promote,
+    .survey = survey,
     .compare = compare,
     .remove = remove_member,
 };

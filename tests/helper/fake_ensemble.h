@@ -20,6 +20,9 @@ struct fake_ensemble {
     guint fail;          /* so many calls fail from the next one on … */
     guint pass;          /* … after so many that do not */
     const char *odd;     /* what compare() says */
+    const char *letters; /* what survey() finds, a letter for each member: the content that it
+                          * holds; a capital one does not answer; '.': it is well, but its content
+                          * is not known */
     guint compared;      /* how often it was asked */
     guint64 dead;        /* while this member is there nobody is taken in; 0: none */
     GString *did; /* "fill", "add URL", "promote ID", "remove ID", each with a space before */

@@ -27,7 +27,8 @@ def point(name, problems):
 
 def known():
     rows = re.findall(r'^METRIC\("(\w+)", (\w+),', read(os.path.join(ROOT, 'src/proto/metrics/metric.def')), re.M)
-    return {name + ('_total' if kind == 'COUNTER' else '') for name, kind in rows}
+    suffixes = {'COUNTER': ('_total',), 'HISTOGRAM': ('_bucket', '_count', '_sum')}
+    return {name + suffix for name, kind in rows for suffix in suffixes.get(kind, ('',))}
 
 
 def strange(text, names):

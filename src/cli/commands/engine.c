@@ -73,6 +73,14 @@ static void judge_member(struct survey *survey, const struct asked *asked)
         advise(survey, "%s: it has no vote yet; it gets one when it is up to date", name);
 }
 
+static const char *who_is_right(const struct survey *survey)
+{
+    g_autofree struct etcd_content *contents = g_new0(struct etcd_content, survey->members->len);
+    for (guint i = 0; i < survey->members->len; i++)
+        contents[i] = ((const struct asked *)survey->members->pdata[i])->content;
+    return etcd_contents_who_is_right(contents, survey->members->len);
+}
+
 /* What was asked at one revision. */
 static void judge_contents(struct survey *survey)
 {
@@ -95,7 +103,7 @@ static void judge_contents(struct survey *survey)
         advise(survey,
                "%s: their data differs at revision %" G_GUINT64_FORMAT
                ", and of so many nobody can say which is right; %s",
-               names->str, survey->revision, survey_who_is_right(survey));
+               names->str, survey->revision, who_is_right(survey));
 }
 
 /* Members that etcd knows and etc/engine.json does not, or the other way round. */

@@ -1,6 +1,6 @@
 /*
  * Shared by the parts of `fettle cluster engine`: engine.c (status, the command itself),
- * engine_survey.c (asking all members), engine_rules.c, engine_change.c, engine_renew.c.
+ * engine_survey.c (asking all members), engine_change.c, engine_renew.c.
  */
 #pragma once
 
@@ -37,20 +37,11 @@ bool survey_read(struct survey *survey, const struct node_paths *paths, GError *
 /* Asks all of them at once, with this node's certificate. A member that does not answer is no
  * error. PERMISSION: only root may. */
 bool survey_ask(struct survey *survey, const struct node_paths *paths, GError **error);
-
-/* --- engine_rules.c: when a member may leave --- */
-/* One of the members that stay, to be asked; NULL: none answers. */
-const struct asked *survey_other(const struct survey *survey, const struct asked *one);
-/* Those that stay must be able to go on without it, and agree about what it gets from them.
- * `ret_disputed`: they do, but whether they are right, or the one that leaves, only a person can
- * know. */
-bool survey_may_leave(const struct survey *survey, const struct asked *one, bool *ret_disputed,
-                      GError **error);
-/* What helps where members differ, and as many say the one as the other. */
-const char *survey_who_is_right(const struct survey *survey);
-/* Whether there is a master, as far as fettle-wconfd of this node knows: what it followed when it
- * was told may be this very node. */
-bool engine_has_master(const struct role_status *status, const char *node);
+/* The key that members are asked with is root's alone. */
+bool survey_may_ask(const struct node_paths *paths, GError **error);
+/* Asks that member alone. */
+struct etcd_client *survey_client(const struct node_paths *paths,
+                                  const struct engine_member *member, GError **error);
 
 /* `fettle cluster engine etcd|sqlite`: begins the change, shows what is done, and returns when the
  * new engine has a master. */

@@ -10,6 +10,7 @@
 
 #include "cli/wconfd.h"
 #include "io/loop.h"
+#include "proto/engine_config.h"
 
 #define PROGRESS_WAIT_MS 5000
 #define SEAT_PATIENCE_MS 60000

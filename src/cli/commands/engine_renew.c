@@ -3,6 +3,7 @@
  * the others do; then it is what the master finds at every change of candidates: one without a
  * member. It ends what runs there, puts the data aside and adds the node as a new member
  * (core/wconfd/engine_members.c). So it is safe whatever the old member has forgotten (SAF-07).
+ * Whether it may leave fettle-wconfd of this candidate says (core/candidate/renewal.h).
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,67 +13,11 @@
 #include "cli/commands/engine.h"
 #include "cli/wconfd.h"
 #include "io/loop.h"
+#include "proto/engine_config.h"
 
 #define BACK_PATIENCE_MS 120000
 #define OUT_PATIENCE_MS 30000
-#define MASTER_PATIENCE_MS 10000
 #define PAUSE_MS 500
-
-static struct asked *find(const struct survey *survey, const char *node)
-{
-    for (guint i = 0; i < survey->members->len; i++) {
-        struct asked *asked = survey->members->pdata[i];
-        if (strcmp(asked->member->name, node) == 0 || strcmp(asked->member->node, node) == 0)
-            return asked;
-    }
-    return NULL;
-}
-
-static bool is_known(const struct survey *survey, const char *node, GError **error)
-{
-    g_autoptr(GString) names = g_string_new(NULL);
-    for (guint i = 0; i < survey->config->members->len; i++) {
-        const struct engine_member *member = survey->config->members->pdata[i];
-        if (strcmp(member->name, node) == 0 || strcmp(member->node, node) == 0)
-            return true;
-        g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", member->name);
-    }
-    if (names->len == 0)
-        fettle_set_error(error, WRONG_STATE,
-                         "the engine is sqlite: there are no members of etcd; a damaged copy of a "
-                         "candidate is made anew by itself");
-    else
-        fettle_set_error(error, UNKNOWN_ENTITY,
-                         "node \"%s\" has no member of etcd; there are those of %s", node,
-                         names->str);
-    return false;
-}
-
-/* Who lets it in again; an election may be under way. */
-static bool has_master(const struct cli *cli, GError **error)
-{
-    g_autoptr(wconfd_line_t) line = wconfd_open(cli, error);
-    gint64 until = loop_boot_ms() + MASTER_PATIENCE_MS;
-    bool never = false;
-    while (line != NULL) {
-        record_autoptr(role_status) status = wconfd_role(line, error);
-        if (status == NULL)
-            return false;
-        if (engine_has_master(status, wconfd_node(line)))
-            return true;
-        if (loop_boot_ms() >= until) {
-            fettle_set_error(
-                error, WRONG_STATE,
-                "this node sees no master, who would let the member come in again%s%s; "
-                "nothing has changed; run it on the master, or see fettle cluster "
-                "engine status and the log of fettle-wconfd",
-                *status->why ? ": " : "", status->why);
-            return false;
-        }
-        loop_run_until(&never, PAUSE_MS);
-    }
-    return false;
-}
 
 static bool is_sure(const struct cli *cli, const char *name, bool disputed, GError **error)
 {
@@ -96,18 +41,19 @@ static bool is_sure(const struct cli *cli, const char *name, bool disputed, GErr
 /* --- in a task --- */
 
 struct renewal {
-    const struct survey *survey;
-    struct asked *one;
-    const struct asked *other;
+    const struct check_renewal_result *check;
+    struct etcd_client *other; /* a member that stays */
     GError *error;
     bool done;
 };
 
-static guint64 id_before(const struct renewal *renewal)
+static bool id_before(const struct renewal *renewal, guint64 *ret_id, GError **error)
 {
+    g_autoptr(GPtrArray) members = etcd_members(renewal->other, error);
     const struct etcd_listed *listed =
-        etcd_members_find(renewal->other->listed, renewal->one->member->peer_url);
-    return listed != NULL ? listed->id : 0;
+        members != NULL ? etcd_members_find(members, renewal->check->peer_url) : NULL;
+    *ret_id = listed != NULL ? listed->id : 0;
+    return members != NULL;
 }
 
 /* etcd takes no change of members in the first seconds after one has come back. */
@@ -115,7 +61,7 @@ static bool take_out(const struct renewal *renewal, guint64 id, GError **error)
 {
     gint64 until = loop_boot_ms() + OUT_PATIENCE_MS;
     g_autoptr(GError) why = NULL;
-    while (id != 0 && !etcd_member_remove(renewal->other->client, id, &why)) {
+    while (id != 0 && !etcd_member_remove(renewal->other, id, &why)) {
         if (!fettle_error_is(why, TEMPORARY) || loop_boot_ms() > until || !loop_sleep(PAUSE_MS)) {
             g_propagate_error(error, g_steal_pointer(&why));
             return false;
@@ -127,9 +73,9 @@ static bool take_out(const struct renewal *renewal, guint64 id, GError **error)
 
 static bool is_back(const struct renewal *renewal, guint64 before)
 {
-    g_autoptr(GPtrArray) members = etcd_members(renewal->other->client, NULL);
+    g_autoptr(GPtrArray) members = etcd_members(renewal->other, NULL);
     const struct etcd_listed *listed =
-        members != NULL ? etcd_members_find(members, renewal->one->member->peer_url) : NULL;
+        members != NULL ? etcd_members_find(members, renewal->check->peer_url) : NULL;
     return listed != NULL && listed->id != before && !listed->learner && *listed->name != '\0';
 }
 
@@ -145,57 +91,78 @@ static bool wait_back(struct renewal *renewal, guint64 before, GError **error)
     fettle_set_error(error, TIMEOUT,
                      "the member of %s is out, and has not come in again within %d s; the master "
                      "goes on trying, and the log of its fettle-wconfd says what is in the way",
-                     renewal->one->member->name, BACK_PATIENCE_MS / 1000);
+                     renewal->check->member, BACK_PATIENCE_MS / 1000);
     return false;
 }
 
 static void renew_task(void *data)
 {
     struct renewal *renewal = data;
-    guint64 before = id_before(renewal);
-    if (take_out(renewal, before, &renewal->error))
+    guint64 before;
+    if (id_before(renewal, &before, &renewal->error) && take_out(renewal, before, &renewal->error))
         wait_back(renewal, before, &renewal->error);
     renewal->done = true;
 }
 
 /* --- the command --- */
 
-static bool renew(struct survey *survey, struct cli *cli, const char *node, bool yes,
-                  GError **error)
+static bool renew(struct renewal *renewal, GError **error)
 {
-    struct renewal renewal = {.survey = survey, .one = find(survey, node)};
-    const char *name = renewal.one->member->name;
-    bool disputed = false;
-    renewal.other = survey_other(survey, renewal.one);
-    if (!survey_may_leave(survey, renewal.one, &disputed, error) || !has_master(cli, error) ||
-        (!yes && !is_sure(cli, name, disputed, error)))
-        return false;
     struct task_group *group = task_group_new();
-    task_spawn(group, renew_task, &renewal);
-    loop_run_until(&renewal.done, BACK_PATIENCE_MS * 2);
+    task_spawn(group, renew_task, renewal);
+    loop_run_until(&renewal->done, BACK_PATIENCE_MS * 2);
     task_group_kill(group);
     task_group_unref(group);
-    if (renewal.error != NULL)
-        g_propagate_error(error, renewal.error);
-    else if (!renewal.done)
+    if (renewal->error != NULL)
+        g_propagate_error(error, renewal->error);
+    else if (!renewal->done)
         fettle_set_error(error, TIMEOUT,
                          "whether the member of %s has left is not known: no answer within %d s; "
                          "see fettle cluster engine status",
-                         name, BACK_PATIENCE_MS * 2 / 1000);
-    return renewal.done && renewal.error == NULL;
+                         renewal->check->member, BACK_PATIENCE_MS * 2 / 1000);
+    return renewal->done && renewal->error == NULL;
+}
+
+/* NULL with an error: it may not. */
+static struct check_renewal_result *check(const struct cli *cli, const char *node, GError **error)
+{
+    g_autoptr(wconfd_line_t) line = wconfd_open(cli, error);
+    json_autoptr answer =
+        line != NULL ? wconfd_call(line, "check_renewal", json_make("{ss}", "node", node), error)
+                     : NULL;
+    return answer != NULL ? check_renewal_result_parse(answer, RECORD_LAX, error) : NULL;
+}
+
+static bool renew_checked(struct cli *cli, const struct node_paths *paths,
+                          const struct engine_config *config,
+                          const struct check_renewal_result *check, bool yes, GError **error)
+{
+    guint other;
+    if ((!yes && !is_sure(cli, check->member, check->disputed, error)) ||
+        !engine_config_find(config, check->other, &other, error))
+        return false;
+    struct renewal renewal = {.check = check,
+                              .other = survey_client(paths, config->members->pdata[other], error)};
+    bool ok = renewal.other != NULL && renew(&renewal, error);
+    etcd_client_free(renewal.other);
+    return ok;
 }
 
 int engine_renew(struct cli *cli, const char *node, bool yes, GError **error)
 {
     g_autoptr(node_paths_t) paths = node_paths_new(cli->root, error);
     struct survey *survey = survey_new();
+    guint number;
     cli_join_lab(cli);
-    bool ok = paths && survey_read(survey, paths, error) && is_known(survey, node, error) &&
-              survey_ask(survey, paths, error) && renew(survey, cli, node, yes, error);
+    loop_init();
+    bool known = paths && survey_read(survey, paths, error) &&
+                 engine_config_find(survey->config, node, &number, error) &&
+                 survey_may_ask(paths, error);
+    record_autoptr(check_renewal_result) result = known ? check(cli, node, error) : NULL;
+    bool ok = result != NULL && renew_checked(cli, paths, survey->config, result, yes, error);
     if (ok)
-        cli_say(cli, json_make("{ss}", "node", find(survey, node)->member->name),
-                "The member of etcd on %s has fresh data and a vote.",
-                find(survey, node)->member->name);
+        cli_say(cli, json_make("{ss}", "node", result->member),
+                "The member of etcd on %s has fresh data and a vote.", result->member);
     survey_free(survey);
     return ok ? 0 : -1;
 }

@@ -82,8 +82,7 @@ static void compare_contents(struct survey *survey)
         ((struct asked *)survey->members->pdata[i])->content = contents[i];
 }
 
-/* The key is root's alone. */
-static bool may_ask(const struct node_paths *paths, GError **error)
+bool survey_may_ask(const struct node_paths *paths, GError **error)
 {
     g_autofree char *key = engine_file_key(paths, ENGINE_FILE_CLIENT);
     if (access(key, R_OK) == 0)
@@ -95,8 +94,8 @@ static bool may_ask(const struct node_paths *paths, GError **error)
     return false;
 }
 
-static struct etcd_client *make_client(const struct node_paths *paths,
-                                       const struct engine_member *member, GError **error)
+struct etcd_client *survey_client(const struct node_paths *paths,
+                                  const struct engine_member *member, GError **error)
 {
     g_autofree char *authority = engine_file_authority(paths);
     g_autofree char *certificate = engine_file_certificate(paths, ENGINE_FILE_CLIENT);
@@ -120,7 +119,7 @@ bool survey_read(struct survey *survey, const struct node_paths *paths, GError *
 bool survey_ask(struct survey *survey, const struct node_paths *paths, GError **error)
 {
     const GPtrArray *members = survey->config->members;
-    if (!may_ask(paths, error))
+    if (!survey_may_ask(paths, error))
         return false;
     loop_init();
     for (guint i = 0; i < members->len; i++) {
@@ -129,7 +128,7 @@ bool survey_ask(struct survey *survey, const struct node_paths *paths, GError **
         asked->member = members->pdata[i];
         asked->status = member_status_new();
         asked->survey = survey;
-        asked->client = make_client(paths, asked->member, error);
+        asked->client = survey_client(paths, asked->member, error);
         if (!asked->client)
             return false;
     }

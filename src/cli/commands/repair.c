@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/time_text.h"
-#include "cli/commands/repair_next.h"
 #include "cli/commands/repair_show.h"
+#include "cli/commands/what_next.h"
 #include "proto/cli/cli_table.h"
 #include "proto/repair_tag.h"
 
@@ -71,10 +71,16 @@ static char *object_words(const struct object *object)
  * it. */
 static bool print_ending(struct cli *cli, const struct object *object, GError **error)
 {
-    json_autoptr rows = repair_suspensions(cli, object->kind, object->name, error);
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        printf("    to end it:      %s\n", json_string_value(json_array_get(rows, i)));
-    return rows != NULL;
+    json_autoptr list = what_next_ask(cli, object->kind, object->name, error);
+    size_t i, k;
+    const json_t *one, *command;
+    json_array_foreach(list, i, one) {
+        if (strcmp(json_string_value(json_object_get(one, "about")), "suspension") != 0)
+            continue;
+        json_array_foreach(json_object_get(one, "commands"), k, command)
+            printf("    to end it:      %s\n", json_string_value(command));
+    }
+    return list != NULL;
 }
 
 /* What counts now, and what to type next. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/commands/repair_next.h"
+#include "cli/commands/what_next.h"
 
 static const char *const repair_fields[] = {"started", "ended", "type",     "state",
                                             "jobs",    "id",    "instance", NULL};
@@ -35,7 +35,7 @@ int repair_history(struct cli *cli, int argc, char **argv, GError **error)
     if (!cli->json && json_array_size(rows) > 0)
         printf("\nOne of them:  fettle repair show %.8s     What is thought now:  fettle why %s\n",
                cli_cell_string(json_array_get(rows, json_array_size(rows) - 1), R_ID), argv[0]);
-    return cli->json || repair_print_next(cli, argv[0], error) ? 0 : -1;
+    return cli->json || what_next_print(cli, "instance", argv[0], NULL, error) ? 0 : -1;
 }
 
 /* The repair whose id begins so. */
@@ -117,5 +117,8 @@ int repair_show(struct cli *cli, int argc, char **argv, GError **error)
         print_repair_json(repair, steps, jobs);
     else
         print_repair(cli, repair, steps, jobs);
-    return cli->json || repair_print_next(cli, cli_cell_string(repair, R_INSTANCE), error) ? 0 : -1;
+    return cli->json || what_next_print(cli, "instance", cli_cell_string(repair, R_INSTANCE), NULL,
+                                        error)
+               ? 0
+               : -1;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/commands/repair_next.h"
+#include "cli/commands/what_next.h"
 #include "cli/commands/why_job.h"
 #include "cli/commands/why_subject.h"
 #include "cli/volume/why_storage.h"
@@ -152,14 +152,14 @@ static bool print_now(struct cli *cli, const struct subject *subject, GError **e
     bool said = false;
     if (json_array_size(subject->instance) > 0) {
         print_status(name, json_array_get(subject->instance, 0), is_recorded(subject));
-        return repair_print_next(cli, name, error);
+        return what_next_print(cli, "instance", name, NULL, error);
     }
     if (!subject->other) {
         printf("Now: there is no instance and no node %s any more.\n", name);
         return true;
     }
     bool late = false;
-    if (!print_late(cli, name, &late, error) || !repair_print_next_node(cli, name, &said, error) ||
+    if (!print_late(cli, name, &late, error) || !what_next_print(cli, "node", name, &said, error) ||
         !why_print_drained(cli, name, subject->jobs, &said, error) ||
         !why_print_waiting(cli, name, &said, error))
         return false;

@@ -148,6 +148,7 @@ void seat_handle(struct seat *seat, struct rpc_request *request)
         void (*handle)(struct seat *seat, struct rpc_request *request);
     } own[] = {{"wait_role", handle_wait_role},
                {"candidates", seat_handle_candidates},
+               {"check_renewal", seat_handle_check_renewal},
                {"take_over", seat_handle_take_over}};
     for (guint i = 0; i < G_N_ELEMENTS(own); i++) {
         if (strcmp(request->name, own[i].method) != 0)

@@ -5,6 +5,7 @@
  *   seat_engine_step.c  the end of a change of engine that was decided for this node's store
  *   seat_by_hand.c      the other candidates, and a person who makes one of them the master
  *   seat_handover.c     the same with a replicated engine: the master gives its seat to another one
+ *   seat_renewal.c      whether a member of etcd may leave, to come in again
  */
 #pragma once
 
@@ -63,6 +64,9 @@ struct take_over_result *seat_ask_other(struct seat *seat, const struct config *
                                         const struct seat_candidate *to,
                                         struct take_over_args *args, GError **error);
 struct take_over_result *seat_word_result(const struct seat_candidate *to);
+
+/* --- seat_renewal.c --- */
+void seat_handle_check_renewal(struct seat *seat, struct rpc_request *request);
 
 /* --- seat_engine_step.c --- */
 /* In a task: whether the replicated engine was left for the store of this node. Then that becomes

@@ -35,22 +35,6 @@ static json_t *about_monitoring(const struct monitor *monitor)
     return about;
 }
 
-struct writing {
-    struct metric_text *text;
-    const struct metric *begun;
-};
-
-/* A metric without samples is not told of. */
-static void write_sample(const struct metric *metric, const char *const *labels, double value,
-                         void *data)
-{
-    struct writing *writing = data;
-    if (writing->begun != metric)
-        metric_text_begin(writing->text, metric);
-    writing->begun = metric;
-    metric_text_sample(writing->text, labels, value);
-}
-
 static const json_t *document_of(const struct monitor *monitor, const char *source,
                                  const json_t *about)
 {
@@ -64,11 +48,10 @@ char *monitor_metrics(const struct monitor *monitor, const char *accept, const c
                       size_t *ret_len)
 {
     enum metric_form form = metric_form_of(accept);
-    struct writing writing = {metric_text_new(form), NULL};
+    struct metric_text *text = metric_text_new(form);
     json_autoptr about = about_monitoring(monitor);
     for (guint i = 0; i < metrics_count; i++)
-        metric_find(&metrics[i], document_of(monitor, metrics[i].source, about), write_sample,
-                    &writing);
+        metric_text_add(text, &metrics[i], document_of(monitor, metrics[i].source, about));
     *ret_type = metric_form_type(form);
-    return metric_text_free(writing.text, ret_len);
+    return metric_text_free(text, ret_len);
 }

@@ -66,6 +66,8 @@ GPtrArray *query_worker_rows(const struct config *config);
 GPtrArray *query_storage_service_rows(const struct config *config);
 /* By node; each node's services in the order of the table in query_service.c. */
 GPtrArray *query_service_rows(const struct config *config);
+/* One of them, by the key of what is on record of it; NULL: there is none. Free with g_free(). */
+void *query_service_row(const struct config *config, const char *key);
 /* The node of such a row. */
 const struct node *query_service_node(const void *row);
 

@@ -67,6 +67,18 @@ GPtrArray *query_service_rows(const struct config *config)
     return rows;
 }
 
+void *query_service_row(const struct config *config, const char *key)
+{
+    const struct service *record = config_get(config, "service", key, NULL);
+    const struct node *node = record ? config_get(config, "node", record->node, NULL) : NULL;
+    for (size_t i = 0; node && i < G_N_ELEMENTS(duties); i++) {
+        const struct query_service service = {node, &duties[i]};
+        if (g_str_equal(duties[i].name, record->name) && is_due(service.duty, config, node))
+            return g_memdup2(&service, sizeof service);
+    }
+    return NULL;
+}
+
 /* --- configured --- */
 
 json_t *query_get_service_name(struct query_source *source, const void *row,

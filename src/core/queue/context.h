@@ -14,6 +14,8 @@ struct tracker;
 struct waiters;
 struct watches;
 struct archiver;
+struct tally;
+struct node_figures;
 
 struct queue_context {
     const struct env *env;
@@ -26,6 +28,8 @@ struct queue_context {
     struct waiters *waiters;
     struct watches *watches;
     struct archiver *archiver;
+    struct tally *tally;
+    struct node_figures *node_figures;
     GHashTable *starting; /* set of struct starting: start procedures under way (start.c) */
     char *livelock;       /* luxid's own lock file */
     guint begins;         /* jobs on their way to the store that are submitted as started */

@@ -8,14 +8,19 @@
 #include "core/queue/console_calls.h"
 #include "core/queue/hold.h"
 #include "core/queue/image_calls.h"
+#include "core/queue/metrics_call.h"
+#include "core/queue/node_figures.h"
 #include "core/queue/plan_node.h"
 #include "core/queue/recovery_calls.h"
+#include "core/queue/renewal_call.h"
 #include "core/queue/scheduler.h"
 #include "core/queue/start.h"
 #include "core/queue/submit.h"
+#include "core/queue/tally.h"
 #include "core/queue/track.h"
 #include "core/queue/wait_for_job.h"
 #include "core/queue/watch_changes.h"
+#include "core/queue/what_next_call.h"
 #include "core/verify/check_backends.h"
 #include "core/verify/verify.h"
 #include "proto/luxi.h"
@@ -28,6 +33,14 @@ struct luxi {
 
 /* --- the change stream --- */
 
+/* One that had ended before this process began counts for nobody. */
+static void job_ended(struct luxi *luxi, const struct job *record)
+{
+    tracker_recorded(luxi->context.tracker, record->id);
+    if (luxi->taken_up)
+        tally_job(luxi->context.tally, record);
+}
+
 static void job_changed(struct luxi *luxi, guint64 id)
 {
     struct queue_context *context = &luxi->context;
@@ -37,7 +50,7 @@ static void job_changed(struct luxi *luxi, guint64 id)
         queue_forget(context->queue, id);
     } else if (queue_put(context->queue, record)) {
         if (job_state_final(job_state_of(record)))
-            tracker_recorded(context->tracker, id);
+            job_ended(luxi, record);
     } else if (job && !job_state_final(job_state_of(record))) {
         /* The urgency of the whole does not tell whether that of an opcode is another now. */
         holds_job_changed(context->holds, job);
@@ -86,6 +99,23 @@ static bool touches_rules(const GPtrArray *changes)
     return false;
 }
 
+/* What is new on record, and was told so. */
+static void count_change(struct luxi *luxi, const struct change *change)
+{
+    const struct config *config = follow_config(luxi->context.follow);
+    if (change->op != CHANGE_PUT)
+        return;
+    if (g_str_equal(change->kind, "tag")) {
+        const struct tag *tag = config_get(config, "tag", change->key, NULL);
+        if (tag)
+            tally_tag(luxi->context.tally, tag->tag);
+    } else if (g_str_equal(change->kind, "decision")) {
+        const struct decision *decision = config_get(config, "decision", change->key, NULL);
+        if (decision)
+            tally_decision(luxi->context.tally, decision);
+    }
+}
+
 /* `changes` NULL: anything may have changed. */
 static void config_changed(const GPtrArray *changes, void *data)
 {
@@ -102,6 +132,7 @@ static void config_changed(const GPtrArray *changes, void *data)
     for (guint i = 0; changes && i < changes->len; i++) {
         const struct change *change = changes->pdata[i];
         note_change(luxi, change->kind);
+        count_change(luxi, change);
         guint64 id;
         if (g_str_equal(change->kind, "job") &&
             g_ascii_string_to_unsigned(change->key, 10, 1, G_MAXINT64, &id, NULL))
@@ -137,6 +168,8 @@ struct luxi *luxi_new(const struct env *env)
     context->waiters = wait_for_job_new(context);
     context->watches = watch_changes_new(context);
     context->archiver = archiver_new(context);
+    context->tally = tally_new();
+    context->node_figures = node_figures_new(context);
     context_init_queries(context);
     return luxi;
 }
@@ -197,6 +230,8 @@ void luxi_free(struct luxi *luxi)
     tracker_free(context->tracker);
     holds_free(context->holds);
     scheduler_free(context->scheduler);
+    tally_free(context->tally);
+    node_figures_free(context->node_figures);
     follow_free(context->follow);
     queue_free(context->queue);
     g_free(context->livelock);
@@ -391,6 +426,21 @@ static void call_plan_node(struct luxi *luxi, struct rpc_request *request, const
     plan_node(&luxi->context, request, args);
 }
 
+static void call_query_metrics(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    metrics_call(&luxi->context, request);
+}
+
+static void call_what_next(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    what_next_call(&luxi->context, request, args);
+}
+
+static void call_check_renewal(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    renewal_call(&luxi->context, request, args);
+}
+
 static void call_verify(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     verify_call(&luxi->context.queries, request, args);
@@ -424,6 +474,9 @@ static const struct {
     {"RetryRecovery", call_retry_recovery},
     {"PlanRecovery", call_plan_recovery},
     {"PlanNode", call_plan_node},
+    {"QueryMetrics", call_query_metrics},
+    {"WhatNext", call_what_next},
+    {"CheckRenewal", call_check_renewal},
     {"Verify", call_verify},
     {"VerifyBackends", call_verify_backends},
     {"SubmitJobToDrainedQueue", call_submit_job_to_drained_queue},

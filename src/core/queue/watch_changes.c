@@ -24,6 +24,7 @@ struct watches {
     GHashTable *by_key; /* set of struct entry, which owns them */
     GPtrArray *waiting; /* struct watch */
     guint gathering;    /* timer: the waiting are answered together */
+    struct lock_watch *locks;
 };
 
 /* A call that waits. */
@@ -33,6 +34,8 @@ struct watch {
     GPtrArray *fields[WATCHED_KINDS]; /* of const struct query_field *; NULL: kind not asked for */
     guint64 serial;
     guint timer;
+    struct luxi_watch_changes_args *args; /* while locks are looked at for it: what it asks … */
+    const char *why;                      /* … or why it has to begin anew */
 };
 
 static guint entry_hash(gconstpointer data)
@@ -54,7 +57,20 @@ static void watch_free(struct watch *watch)
         env->ops->timer_cancel(env, watch->timer);
     for (size_t i = 0; i < WATCHED_KINDS; i++)
         g_clear_pointer(&watch->fields[i], g_ptr_array_unref);
+    luxi_watch_changes_args_free(watch->args);
     g_free(watch);
+}
+
+static bool wants_locks(const struct watch *watch)
+{
+    return watch->fields[watch_changes_kinds_find("lock")] != NULL;
+}
+
+static void note(struct watches *watches, size_t kind, const char *key);
+
+static void lock_changed(const char *name, void *watches)
+{
+    note(watches, watch_changes_kinds_find("lock"), name);
 }
 
 struct watches *watch_changes_new(struct queue_context *context)
@@ -64,6 +80,7 @@ struct watches *watch_changes_new(struct queue_context *context)
     g_queue_init(&watches->log);
     watches->by_key = g_hash_table_new_full(entry_hash, entry_equal, g_free, NULL);
     watches->waiting = g_ptr_array_new();
+    watches->locks = lock_watch_new(context, lock_changed, watches);
     return watches;
 }
 
@@ -80,6 +97,7 @@ void watch_changes_free(struct watches *watches)
         watch_free(watch);
     }
     g_ptr_array_unref(watches->waiting);
+    lock_watch_free(watches->locks);
     g_hash_table_unref(watches->by_key);
     g_free(watches->stream);
     g_free(watches);
@@ -108,10 +126,12 @@ static json_t *make_row(struct query_source *source, const GPtrArray *fields, co
 }
 
 /* [kind, key, row or null]. */
-static json_t *make_change(const struct queue_context *context, struct query_source *source,
+static json_t *make_change(const struct watches *watches, struct query_source *source,
                            const struct entry *entry, const GPtrArray *fields)
 {
-    const void *object = watch_changes_kinds_row(context, entry->kind, entry->key);
+    const struct watched_world world = {watches->context, watches->locks};
+    g_autofree void *made = NULL;
+    const void *object = watch_changes_kinds_row(&world, entry->kind, entry->key, &made);
     json_t *row = object ? make_row(source, fields, object) : json_null();
     return json_make("[s, s, o]", watch_changes_kinds_name(entry->kind), entry->key, row);
 }
@@ -142,7 +162,7 @@ static json_t *collect(const struct watch *watch, guint64 *ret_serial)
     for (GList *link = first_after(watches, watch->serial); link; link = link->next) {
         const struct entry *entry = link->data;
         const GPtrArray *fields = watch->fields[entry->kind];
-        json_autoptr change = fields ? make_change(watches->context, &source, entry, fields) : NULL;
+        json_autoptr change = fields ? make_change(watches, &source, entry, fields) : NULL;
         if (change) {
             bytes += json_dumpb(change, NULL, 0, JSON_COMPACT);
             if (json_array_size(changes) == LIMIT_WATCH_CHANGES ||
@@ -230,6 +250,15 @@ static void gather(struct watches *watches)
         watches->gathering = env->ops->timer(env, WATCH_GATHER_MS, gathered, watches);
 }
 
+static bool has_lock_watcher(void *data)
+{
+    const struct watches *watches = data;
+    for (guint i = 0; i < watches->waiting->len; i++)
+        if (wants_locks(watches->waiting->pdata[i]))
+            return true;
+    return false;
+}
+
 static void keep(struct watch *watch, double timeout_s)
 {
     struct watches *watches = watch->watches;
@@ -237,6 +266,8 @@ static void keep(struct watch *watch, double timeout_s)
     watch->timer = env->ops->timer(env, (guint)(timeout_s * 1000), wait_over, watch);
     g_ptr_array_add(watches->waiting, watch);
     rpc_on_gone(watch->request, gone_cb, watch);
+    if (wants_locks(watch))
+        lock_watch_go_on(watches->locks, has_lock_watcher);
     if (watch->serial < watches->newest)
         gather(watches);
 }
@@ -269,19 +300,21 @@ static bool check_position(const struct watches *watches,
     return true;
 }
 
-void watch_changes_add(struct watches *watches, struct rpc_request *request,
-                       const struct luxi_watch_changes_args *args)
+/* `error` is taken. */
+static void refuse(struct watch *watch, GError *error)
 {
+    g_autoptr(GError) owned = error;
+    g_prefix_error(&owned, "WatchChanges: ");
+    rpc_fail(watch->request, owned);
+    watch_free(watch);
+}
+
+static void begin(struct watch *watch, const struct luxi_watch_changes_args *args)
+{
+    struct watches *watches = watch->watches;
     g_autoptr(GError) error = NULL;
-    struct watch *watch = g_new0(struct watch, 1);
-    watch->watches = watches;
-    watch->request = request;
-    watch->serial = args->serial;
-    if (!watch_changes_kinds_parse(args->kinds, watch->fields, &error) ||
-        !check_position(watches, args, &error)) {
-        g_prefix_error(&error, "WatchChanges: ");
-        rpc_fail(request, error);
-        watch_free(watch);
+    if (!check_position(watches, args, &error)) {
+        refuse(watch, g_steal_pointer(&error));
         return;
     }
     if (!watches->stream)
@@ -297,6 +330,40 @@ void watch_changes_add(struct watches *watches, struct rpc_request *request,
         answer(watch, true);
     else
         keep(watch, args->timeout);
+}
+
+/* What the client asks for next, it has to be told the changes of: so what is compared with is not
+ * older. */
+static void look_task(void *data)
+{
+    struct watch *watch = data;
+    g_autoptr(GError) error = NULL;
+    if (!lock_watch_look(watch->watches->locks, &error)) {
+        g_prefix_error(&error, "locks: ");
+        refuse(watch, g_steal_pointer(&error));
+    } else if (watch->why) {
+        begin_anew(watch, watch->why);
+    } else {
+        begin(watch, watch->args);
+    }
+}
+
+void watch_changes_add(struct watches *watches, struct rpc_request *request,
+                       const struct luxi_watch_changes_args *args)
+{
+    g_autoptr(GError) error = NULL;
+    struct watch *watch = g_new0(struct watch, 1);
+    watch->watches = watches;
+    watch->request = request;
+    watch->serial = args->serial;
+    if (!watch_changes_kinds_parse(args->kinds, watch->fields, &error)) {
+        refuse(watch, g_steal_pointer(&error));
+    } else if (wants_locks(watch)) {
+        watch->args = luxi_watch_changes_args_copy(args);
+        task_spawn(watches->context->env->tasks, look_task, watch);
+    } else {
+        begin(watch, args);
+    }
 }
 
 /* --- what changes --- */
@@ -340,12 +407,13 @@ static void note_replica(struct watches *watches, const char *key)
         note(watches, watch_changes_kinds_find("instance"), replica->instance);
 }
 
-/* Of tags kind/uuid/tag, of faults kind/uuid. */
+/* Of tags kind/uuid/tag, of faults kind/uuid: of what tells of them in a field. */
 static void note_subject(struct watches *watches, const char *key)
 {
+    static const char *const kinds[] = {"instance", "node", "nodegroup", NULL};
     g_auto(GStrv) parts = g_strsplit(key, "/", 3);
-    if (g_strv_length(parts) >= 2 && strcmp(parts[0], "instance") == 0)
-        note(watches, watch_changes_kinds_find("instance"), parts[1]);
+    if (g_strv_length(parts) >= 2 && g_strv_contains(kinds, parts[0]))
+        note(watches, watch_changes_kinds_of_object(parts[0]), parts[1]);
 }
 
 /* Of rows of work TYPE/uuid: the resource's fields tell of it. */
@@ -360,14 +428,16 @@ static void note_resource(struct watches *watches, const char *key)
 /* It is told once, when it comes; that it is pruned a week later is no event. */
 static void note_event(struct watches *watches, const char *key)
 {
+    const struct watched_world world = {watches->context, watches->locks};
     size_t kind = watch_changes_kinds_find("event");
-    if (watch_changes_kinds_row(watches->context, kind, key))
+    void *made;
+    if (watch_changes_kinds_row(&world, kind, key, &made))
         note(watches, kind, key);
 }
 
 void watch_changes_config_changed(struct watches *watches, const char *kind, const char *key)
 {
-    size_t index = watch_changes_kinds_find(kind);
+    size_t index = watch_changes_kinds_of_object(kind);
     if (index < WATCHED_KINDS)
         note(watches, index, key);
     if (strcmp(kind, "decision") == 0)
@@ -387,6 +457,21 @@ void watch_changes_job_changed(struct watches *watches, guint64 id)
     note(watches, watch_changes_kinds_find("job"), key);
 }
 
+/* Nobody asks for locks before they were looked at. */
+static void start_anew(struct watch *watch, const char *why)
+{
+    const struct env *env = watch->watches->context->env;
+    if (!wants_locks(watch)) {
+        begin_anew(watch, why);
+        return;
+    }
+    watch->why = why;
+    env->ops->timer_cancel(env, watch->timer);
+    watch->timer = 0;
+    rpc_on_gone(watch->request, NULL, NULL);
+    task_spawn(watch->watches->context->env->tasks, look_task, watch);
+}
+
 void watch_changes_reset(struct watches *watches)
 {
     if (!watches->stream)
@@ -399,5 +484,5 @@ void watch_changes_reset(struct watches *watches)
     g_hash_table_remove_all(watches->by_key);
     watches->waiting = g_ptr_array_new();
     for (guint i = 0; i < waiting->len; i++)
-        begin_anew(waiting->pdata[i], "luxid has read the configuration anew");
+        start_anew(waiting->pdata[i], "luxid has read the configuration anew");
 }

@@ -3,60 +3,24 @@
 
 #include <string.h>
 
-#include "core/query/query.h"
+#include "core/query/query_rows.h"
 
-#define KINDS_TEXT "job, instance, decision, event, volume, snapshot, backup, image"
-
-static const void *job_row(const struct queue_context *context, const char *key)
-{
-    return context_view(context, g_ascii_strtoull(key, NULL, 10));
-}
-
-static const void *instance_row(const struct queue_context *context, const char *key)
-{
-    return config_get(follow_config(context->follow), "instance", key, NULL);
-}
-
-static const void *decision_row(const struct queue_context *context, const char *key)
-{
-    return config_get(follow_config(context->follow), "decision", key, NULL);
-}
-
-static const void *event_row(const struct queue_context *context, const char *key)
-{
-    const struct decision *decision = decision_row(context, key);
-    return decision && decision->event != EVENT_NONE ? decision : NULL;
-}
-
-static const void *volume_row(const struct queue_context *context, const char *key)
-{
-    return config_get(follow_config(context->follow), "volume", key, NULL);
-}
-
-static const void *snapshot_row(const struct queue_context *context, const char *key)
-{
-    return config_get(follow_config(context->follow), "snapshot", key, NULL);
-}
-
-static const void *backup_row(const struct queue_context *context, const char *key)
-{
-    return config_get(follow_config(context->follow), "backup", key, NULL);
-}
-
-static const void *image_row(const struct queue_context *context, const char *key)
-{
-    return config_get(follow_config(context->follow), "image", key, NULL);
-}
-
-/* Kinds are those of the configuration and resources of Query at once; an event is a decision that
- * is one. */
+/* Each is a resource of Query; most are objects of the configuration, of the same name or another.
+ * An event is a decision that is one. */
 static const struct watched {
     const char *kind;
-    /* The object as it is now; NULL: it is gone. */
-    const void *(*row)(const struct queue_context *context, const char *key);
-} kinds[] = {{"job", job_row},       {"instance", instance_row}, {"decision", decision_row},
-             {"event", event_row},   {"volume", volume_row},     {"snapshot", snapshot_row},
-             {"backup", backup_row}, {"image", image_row}};
+    const char *object; /* of the configuration; NULL: none is that and nothing else */
+} kinds[] = {
+    {"job", "job"},         {"instance", "instance"},  {"node", "node"},
+    {"group", "nodegroup"}, {"network", "network"},    {"service", "service"},
+    {"lock", NULL},         {"brake", "repair_brake"}, {"decision", "decision"},
+    {"event", NULL},        {"volume", "volume"},      {"snapshot", "snapshot"},
+    {"backup", "backup"},   {"image", "image"},
+};
+
+#define KINDS_TEXT                                                                                 \
+    "job, instance, node, group, network, service, lock, brake, decision, event, volume, "         \
+    "snapshot, backup, image"
 
 G_STATIC_ASSERT(G_N_ELEMENTS(kinds) == WATCHED_KINDS);
 
@@ -65,18 +29,43 @@ const char *watch_changes_kinds_name(size_t kind)
     return kinds[kind].kind;
 }
 
-const void *watch_changes_kinds_row(const struct queue_context *context, size_t kind,
-                                    const char *key)
-{
-    return kinds[kind].row(context, key);
-}
-
 size_t watch_changes_kinds_find(const char *kind)
 {
     size_t i = 0;
     while (i < WATCHED_KINDS && strcmp(kinds[i].kind, kind) != 0)
         i++;
     return i;
+}
+
+size_t watch_changes_kinds_of_object(const char *object)
+{
+    size_t i = 0;
+    while (i < WATCHED_KINDS && g_strcmp0(kinds[i].object, object) != 0)
+        i++;
+    return i;
+}
+
+static const void *event_row(const struct config *config, const char *key)
+{
+    const struct decision *decision = config_get(config, "decision", key, NULL);
+    return decision && decision->event != EVENT_NONE ? decision : NULL;
+}
+
+const void *watch_changes_kinds_row(const struct watched_world *world, size_t kind, const char *key,
+                                    void **ret_made)
+{
+    const struct config *config = follow_config(world->context->follow);
+    const char *name = kinds[kind].kind;
+    *ret_made = NULL;
+    if (strcmp(name, "job") == 0)
+        return context_view(world->context, g_ascii_strtoull(key, NULL, 10));
+    if (strcmp(name, "lock") == 0)
+        return lock_watch_row(world->locks, key);
+    if (strcmp(name, "event") == 0)
+        return event_row(config, key);
+    if (strcmp(name, "service") == 0)
+        return *ret_made = query_service_row(config, key);
+    return config_get(config, kinds[kind].object, key, NULL);
 }
 
 /* --- what is asked --- */

@@ -4,17 +4,26 @@
  */
 #pragma once
 
-#include "core/queue/context.h"
+#include "core/queue/lock_watch.h"
 
-/* Kinds are numbered from 0; they are those of the configuration and resources of Query at once. */
-#define WATCHED_KINDS 8
+/* Kinds are numbered from 0; each is a resource of Query. */
+#define WATCHED_KINDS 14
+
+/* What rows are found in. */
+struct watched_world {
+    const struct queue_context *context;
+    const struct lock_watch *locks;
+};
 
 /* WATCHED_KINDS: that kind cannot be watched. */
 size_t watch_changes_kinds_find(const char *kind);
+/* The same by the kind of the configuration's objects that it tells of. */
+size_t watch_changes_kinds_of_object(const char *object);
 const char *watch_changes_kinds_name(size_t kind);
-/* The object as it is now; NULL: it is gone. Borrowed. */
-const void *watch_changes_kinds_row(const struct queue_context *context, size_t kind,
-                                    const char *key);
+/* The object as it is now; NULL: it is gone. Borrowed, or, if it had to be made, also `ret_made`,
+ * to be freed with g_free(). */
+const void *watch_changes_kinds_row(const struct watched_world *world, size_t kind, const char *key,
+                                    void **ret_made);
 
 /* {kind: [fields], …} as in a call. `ret_fields`, all NULL before, gets for each kind that is named
  * a GPtrArray of const struct query_field *, also when it fails; the caller frees them. WRONG_INPUT

@@ -107,17 +107,16 @@ static bool remove_member(struct ensemble *base, const struct engine_config *con
     return ok;
 }
 
-/* --- whether they hold the same --- */
+/* --- how they are, and whether they hold the same --- */
 
-struct compared {
-    const struct engine_member *member;
+struct surveyed {
     struct etcd_client *client;
     guint64 revision; /* 0: it is not well */
 };
 
-static void compared_clear(void *data)
+static void surveyed_clear(void *data)
 {
-    etcd_client_free(((struct compared *)data)->client);
+    etcd_client_free(((struct surveyed *)data)->client);
 }
 
 static struct etcd_client *client_of(const struct etcd_ensemble *ensemble,
@@ -128,20 +127,30 @@ static struct etcd_client *client_of(const struct etcd_ensemble *ensemble,
     return etcd_ensemble_client(ensemble->paths, ensemble->node_uuid, alone, error);
 }
 
+static bool look_at(struct surveyed *one, struct ensemble_seen *seen, GError **error)
+{
+    record_autoptr(member_status) status = member_status_new();
+    if (!etcd_member_ask(one->client, status, error))
+        return false;
+    g_autoptr(GPtrArray) listed = *status->id ? etcd_members(one->client, NULL) : NULL;
+    one->revision = status->healthy ? status->revision : 0;
+    *seen = (struct ensemble_seen){
+        .healthy = status->healthy, .learner = status->learner, .lists = listed != NULL};
+    return true;
+}
+
 /* All members; the newest revision that those have who are well. */
 static bool look_at_all(const struct etcd_ensemble *ensemble, const struct engine_config *config,
-                        GArray *all, guint64 *ret_revision, GError **error)
+                        GArray *all, struct ensemble_seen *seen, guint64 *ret_revision,
+                        GError **error)
 {
     *ret_revision = 0;
     for (guint i = 0; i < config->members->len; i++) {
-        record_autoptr(member_status) status = member_status_new();
-        struct compared one = {config->members->pdata[i], NULL, 0};
-        one.client = client_of(ensemble, one.member, error);
-        if (one.client == NULL || !etcd_member_ask(one.client, status, error)) {
+        struct surveyed one = {client_of(ensemble, config->members->pdata[i], error), 0};
+        if (one.client == NULL || !look_at(&one, &seen[i], error)) {
             etcd_client_free(one.client);
             return false;
         }
-        one.revision = status->healthy ? status->revision : 0;
         if (one.revision != 0 && (*ret_revision == 0 || one.revision < *ret_revision))
             *ret_revision = one.revision;
         g_array_append_val(all, one);
@@ -149,7 +158,32 @@ static bool look_at_all(const struct etcd_ensemble *ensemble, const struct engin
     return true;
 }
 
-static char *tell_odd(const GArray *all, const struct etcd_content *contents,
+static bool survey(struct ensemble *base, const struct engine_config *config,
+                   struct ensemble_seen *ret_seen, enum etcd_verdict *ret_verdict, GError **error)
+{
+    const struct etcd_ensemble *ensemble = (const struct etcd_ensemble *)base;
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(struct surveyed));
+    guint64 revision;
+    g_array_set_clear_func(all, surveyed_clear);
+    if (!look_at_all(ensemble, config, all, ret_seen, &revision, error))
+        return false;
+    g_autofree struct etcd_content *contents = g_new0(struct etcd_content, all->len);
+    for (guint i = 0; i < all->len; i++) {
+        const struct surveyed *one = &g_array_index(all, struct surveyed, i);
+        g_autoptr(GError) silent = NULL;
+        if (one->revision != 0 && !etcd_content_ask(one->client, revision, &contents[i], &silent) &&
+            fettle_error_is(silent, KILLED)) {
+            g_propagate_error(error, g_steal_pointer(&silent));
+            return false;
+        }
+    }
+    *ret_verdict = etcd_contents_judge(contents, all->len);
+    for (guint i = 0; i < all->len; i++)
+        ret_seen[i].content = contents[i];
+    return true;
+}
+
+static char *tell_odd(const struct engine_config *config, const struct ensemble_seen *seen,
                       enum etcd_verdict verdict)
 {
     g_autoptr(GString) odd = g_string_new(NULL);
@@ -158,10 +192,10 @@ static char *tell_odd(const GArray *all, const struct etcd_content *contents,
     if (verdict == ETCD_CONTENTS_UNDECIDED)
         return g_strdup("what the members hold differs, and as many say the one as the other; see "
                         "fettle cluster engine status");
-    for (guint i = 0; i < all->len; i++)
-        if (contents[i].odd)
+    for (guint i = 0; i < config->members->len; i++)
+        if (seen[i].content.odd)
             g_string_append_printf(odd, "%s%s", odd->len > 0 ? ", " : "",
-                                   g_array_index(all, struct compared, i).member->name);
+                                   ((const struct engine_member *)config->members->pdata[i])->name);
     return g_strdup_printf("what the member of %s holds is not what most others hold: its data is "
                            "damaged. Give it fresh data: fettle cluster engine renew %s",
                            odd->str, odd->str);
@@ -170,23 +204,11 @@ static char *tell_odd(const GArray *all, const struct etcd_content *contents,
 static bool compare(struct ensemble *base, const struct engine_config *config, char **ret_odd,
                     GError **error)
 {
-    const struct etcd_ensemble *ensemble = (const struct etcd_ensemble *)base;
-    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(struct compared));
-    g_autofree struct etcd_content *contents = g_new0(struct etcd_content, config->members->len);
-    guint64 revision;
-    g_array_set_clear_func(all, compared_clear);
-    if (!look_at_all(ensemble, config, all, &revision, error))
+    g_autofree struct ensemble_seen *seen = g_new0(struct ensemble_seen, config->members->len);
+    enum etcd_verdict verdict;
+    if (!survey(base, config, seen, &verdict, error))
         return false;
-    for (guint i = 0; i < all->len; i++) {
-        const struct compared *one = &g_array_index(all, struct compared, i);
-        g_autoptr(GError) silent = NULL;
-        if (one->revision != 0 && !etcd_content_ask(one->client, revision, &contents[i], &silent) &&
-            fettle_error_is(silent, KILLED)) {
-            g_propagate_error(error, g_steal_pointer(&silent));
-            return false;
-        }
-    }
-    *ret_odd = tell_odd(all, contents, etcd_contents_judge(contents, all->len));
+    *ret_odd = tell_odd(config, seen, verdict);
     return true;
 }
 
@@ -196,6 +218,7 @@ static const struct ensemble_ops ops = {
     .list = list,
     .add = add,
     .promote = promote,
+    .survey = survey,
     .compare = compare,
     .remove = remove_member,
 };

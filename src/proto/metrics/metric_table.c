@@ -15,6 +15,13 @@ const struct metric metrics[] = {
 };
 const guint metrics_count = G_N_ELEMENTS(metrics);
 
+const char *metric_type_name(enum metric_type type)
+{
+    static const char *const names[] = {
+        [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
+    return names[type];
+}
+
 /* Where one level's labels begin; NULL: it has none. */
 static const char *labels_of_level(const struct metric *metric, guint level)
 {
@@ -38,7 +45,7 @@ struct finding {
     const struct metric *metric;
     metric_sample_fn found;
     void *data;
-    const char *labels[2 * LABELS_MOST + 1];
+    const char *labels[2 * LABELS_MOST + 3]; /* a bound, and the end */
     char names[LABELS_MOST][LABEL_SPACE], numbers[LABELS_MOST][LABEL_SPACE];
     guint count;
 };
@@ -91,12 +98,43 @@ static bool value_of(const struct metric *metric, const json_t *object, double *
     return true;
 }
 
+static void tell(struct finding *finding, const char *suffix, double value)
+{
+    finding->found(finding->metric, suffix, finding->labels, value, finding->data);
+}
+
+/* As OpenMetrics has them: a sample for each bucket, then how many there are, and their sum. */
+static void histogram(struct finding *finding, const json_t *value)
+{
+    const json_t *buckets = json_object_get(value, "buckets");
+    const char **end = finding->labels + 2 * finding->count;
+    double all = 0;
+    size_t i;
+    const json_t *bucket;
+    json_array_foreach(buckets, i, bucket) {
+        const char *bound = json_string_value(json_array_get(bucket, 0));
+        all = json_number_value(json_array_get(bucket, 1));
+        end[0] = "le";
+        end[1] = bound ? bound : "";
+        end[2] = NULL;
+        tell(finding, "_bucket", all);
+    }
+    end[0] = NULL;
+    if (!json_array_size(buckets))
+        return;
+    tell(finding, "_count", all);
+    tell(finding, "_sum",
+         json_number_value(json_object_get(value, "sum")) * finding->metric->factor);
+}
+
 static void sample(struct finding *finding, const json_t *object)
 {
     double value = 0;
     finding->labels[2 * finding->count] = NULL;
-    if (value_of(finding->metric, object, &value))
-        finding->found(finding->metric, finding->labels, value, finding->data);
+    if (finding->metric->type == METRIC_HISTOGRAM)
+        histogram(finding, json_object_get(object, finding->metric->value));
+    else if (value_of(finding->metric, object, &value))
+        tell(finding, finding->metric->type == METRIC_COUNTER ? "_total" : "", value);
 }
 
 /* `path` NULL: what is here is a sample. */

@@ -70,18 +70,11 @@ static bool is_counter(const struct metric *metric)
     return metric->type == METRIC_COUNTER;
 }
 
-static void append_name(const struct metric_text *text, bool of_sample)
-{
-    bool suffix = is_counter(text->metric) && (of_sample || text->form == METRIC_PROMETHEUS);
-    g_string_append(text->out, text->metric->name);
-    g_string_append(text->out, suffix ? "_total" : "");
-}
-
 static void append_about(struct metric_text *text, const char *word, const char *what)
 {
-    g_string_append_printf(text->out, "# %s ", word);
-    append_name(text, false);
-    g_string_append_c(text->out, ' ');
+    bool as_sample = is_counter(text->metric) && text->form == METRIC_PROMETHEUS;
+    g_string_append_printf(text->out, "# %s %s%s ", word, text->metric->name,
+                           as_sample ? "_total" : "");
     append_escaped(text->out, what, text->form == METRIC_OPENMETRICS);
     g_string_append_c(text->out, '\n');
 }
@@ -90,7 +83,7 @@ void metric_text_begin(struct metric_text *text, const struct metric *metric)
 {
     text->metric = metric;
     append_about(text, "HELP", metric->help);
-    append_about(text, "TYPE", is_counter(metric) ? "counter" : "gauge");
+    append_about(text, "TYPE", metric_type_name(metric->type));
     if (*metric->unit && text->form == METRIC_OPENMETRICS)
         append_about(text, "UNIT", metric->unit);
 }
@@ -109,9 +102,10 @@ static void append_number(GString *out, double value)
         g_string_append(out, g_ascii_formatd(buffer, sizeof buffer, "%.15g", value));
 }
 
-void metric_text_sample(struct metric_text *text, const char *const *labels, double value)
+void metric_text_sample(struct metric_text *text, const char *suffix, const char *const *labels,
+                        double value)
 {
-    append_name(text, true);
+    g_string_append_printf(text->out, "%s%s", text->metric->name, suffix);
     for (guint i = 0; labels[i] && labels[i + 1]; i += 2) {
         g_string_append_printf(text->out, "%c%s=\"", i ? ',' : '{', labels[i]);
         append_escaped(text->out, labels[i + 1], true);
@@ -122,6 +116,27 @@ void metric_text_sample(struct metric_text *text, const char *const *labels, dou
     g_string_append_c(text->out, '\n');
 }
 
+struct adding {
+    struct metric_text *text;
+    bool begun;
+};
+
+static void add_sample(const struct metric *metric, const char *suffix, const char *const *labels,
+                       double value, void *data)
+{
+    struct adding *adding = data;
+    if (!adding->begun)
+        metric_text_begin(adding->text, metric);
+    adding->begun = true;
+    metric_text_sample(adding->text, suffix, labels, value);
+}
+
+void metric_text_add(struct metric_text *text, const struct metric *metric, const json_t *document)
+{
+    struct adding adding = {text, false};
+    metric_find(metric, document, add_sample, &adding);
+}
+
 char *metric_text_free(struct metric_text *text, size_t *ret_len)
 {
     if (text->form == METRIC_OPENMETRICS)
@@ -130,4 +145,16 @@ char *metric_text_free(struct metric_text *text, size_t *ret_len)
     char *result = g_string_free(text->out, FALSE);
     g_free(text);
     return result;
+}
+
+char *metrics_of_samples(const char *source, const json_t *document, const char *accept,
+                         const char **ret_type, size_t *ret_len)
+{
+    enum metric_form form = metric_form_of(accept);
+    struct metric_text *text = metric_text_new(form);
+    for (guint i = 0; i < metrics_count; i++)
+        if (strcmp(metrics[i].source, source) == 0)
+            metric_text_add(text, &metrics[i], document);
+    *ret_type = metric_form_type(form);
+    return metric_text_free(text, ret_len);
 }

@@ -19,7 +19,16 @@ struct metric_text;
 struct metric_text *metric_text_new(enum metric_form form);
 /* The samples of another metric follow. */
 void metric_text_begin(struct metric_text *text, const struct metric *metric);
-/* `labels`: names and values by turns, NULL at the end; values are any text in UTF-8. */
-void metric_text_sample(struct metric_text *text, const char *const *labels, double value);
+/* `suffix`: what its name has behind the metric's, such as "_total". `labels`: names and values by
+ * turns, NULL at the end; values are any text in UTF-8. */
+void metric_text_sample(struct metric_text *text, const char *suffix, const char *const *labels,
+                        double value);
+/* A metric with all its samples in the document of its source; nothing, if it has none there. */
+void metric_text_add(struct metric_text *text, const struct metric *metric, const json_t *document);
 /* Ends it; free with g_free(). */
 char *metric_text_free(struct metric_text *text, size_t *ret_len);
+
+/* A whole text: all metrics of a source in its document, in the form that the header Accept asks
+ * for; free with g_free(). */
+char *metrics_of_samples(const char *source, const json_t *document, const char *accept,
+                         const char **ret_type, size_t *ret_len);

@@ -44,17 +44,18 @@ static void test_table(void)
         g_assert_true(g_str_has_suffix(metric->name, metric->unit));
         g_assert_true(g_str_has_suffix(metric->help, ".") && !strchr(metric->help, '\n'));
         g_assert_true(g_hash_table_add(names, (void *)metric->name));
-        g_assert_true(collector_find(metric->source) >= 0 || strcmp(metric->source, "mond") == 0);
+        g_assert_true(collector_find(metric->source) >= 0 || strcmp(metric->source, "mond") == 0 ||
+                      strcmp(metric->source, "cluster") == 0);
         check_labels(metric);
     }
 }
 
 /* --- finding --- */
 
-static void append_sample(const struct metric *metric, const char *const *labels, double value,
-                          void *data)
+static void append_sample(const struct metric *metric, const char *suffix,
+                          const char *const *labels, double value, void *data)
 {
-    g_string_append_printf(data, "%s", metric->name);
+    g_string_append_printf(data, "%s%s", metric->name, suffix);
     for (guint i = 0; labels[i]; i += 2)
         g_string_append_printf(data, " %s=%s", labels[i], labels[i + 1]);
     g_string_append_printf(data, " %g\n", value);
@@ -99,6 +100,23 @@ static void test_find(void)
     g_assert_cmpstr(none, ==, "");
 }
 
+/* Of a bound that is no text the label is empty; without buckets there is nothing. */
+static void test_find_histogram(void)
+{
+    static const struct metric metric = {"m", METRIC_HISTOGRAM, "", "o=o", "", "l", "h", 2, "M."};
+    static const struct metric alone = {"m", METRIC_HISTOGRAM, "", "", "", "", "h", 1, "M."};
+    g_autofree char *text = found(
+        &metric, "{\"l\": [{\"o\": \"A\", \"h\": {\"buckets\": [[\"0.1\", 2], [\"+Inf\", 5]], "
+                 "\"sum\": 1.5}}, {\"o\": \"B\", \"h\": 7}]}");
+    g_autofree char *strange = found(&alone, "{\"h\": {\"buckets\": [7, [1, 3]], \"sum\": \"x\"}}");
+    g_autofree char *none = found(&alone, "{\"h\": {\"buckets\": [], \"sum\": 4}}");
+    g_assert_cmpstr(text, ==,
+                    "m_bucket o=A le=0.1 2\nm_bucket o=A le=+Inf 5\nm_count o=A 5\n"
+                    "m_sum o=A 3\n");
+    g_assert_cmpstr(strange, ==, "m_bucket le= 0\nm_bucket le= 3\nm_count 3\nm_sum 0\n");
+    g_assert_cmpstr(none, ==, "");
+}
+
 /* --- the text --- */
 
 static const struct metric bytes = {
@@ -112,12 +130,12 @@ static char *text_in(enum metric_form form)
     const char *const two[] = {"a", "1", "b", "", NULL};
     size_t len;
     metric_text_begin(text, &bytes);
-    metric_text_sample(text, strange, 9007199254740992.0);
-    metric_text_sample(text, two, 0.1);
+    metric_text_sample(text, "_total", strange, 9007199254740992.0);
+    metric_text_sample(text, "_total", two, 0.1);
     metric_text_begin(text, &up);
-    metric_text_sample(text, none, 1);
-    metric_text_sample(text, none, NAN);
-    metric_text_sample(text, none, -INFINITY);
+    metric_text_sample(text, "", none, 1);
+    metric_text_sample(text, "", none, NAN);
+    metric_text_sample(text, "", none, -INFINITY);
     char *result = metric_text_free(text, &len);
     g_assert_cmpuint(len, ==, strlen(result));
     return result;
@@ -141,6 +159,40 @@ static void test_text(void)
                     "fettle_x_bytes_total{a=\"1\",b=\"\"} 0.1\n"
                     "# HELP fettle_up Up.\n# TYPE fettle_up gauge\n"
                     "fettle_up 1\nfettle_up NaN\nfettle_up -Inf\n# EOF\n");
+}
+
+static char *page_of(const char *document, const char *accept)
+{
+    json_autoptr json = json_loads(document, 0, NULL);
+    const char *type;
+    size_t len;
+    char *page = metrics_of_samples("cluster", json, accept, &type, &len);
+    g_assert_cmpuint(len, ==, strlen(page));
+    g_assert_cmpint(metric_form_of(accept), ==,
+                    g_str_has_suffix(page, "# EOF\n") ? METRIC_OPENMETRICS : METRIC_PROMETHEUS);
+    return page;
+}
+
+/* What is not in the document is not told of, nor are metrics of others. */
+static void test_samples(void)
+{
+    g_autofree char *page =
+        page_of("{\"serial\": 17, \"jobs_ended\": [{\"opcode\": \"OP_A\", \"status\": \"success\", "
+                "\"count\": "
+                "3}], \"queue_wait\": {\"buckets\": [[\"+Inf\", 1]], \"sum\": 0.5}, \"cpus\": 4}",
+                "application/openmetrics-text");
+    g_autofree char *nothing = page_of("{}", "");
+    g_assert_nonnull(strstr(page, "\nfettle_cluster_config_serial 17\n"));
+    g_assert_nonnull(strstr(page, "# TYPE fettle_cluster_jobs_ended counter\n"));
+    g_assert_nonnull(
+        strstr(page, "fettle_cluster_jobs_ended_total{opcode=\"OP_A\",status=\"success\"} 3\n"));
+    g_assert_nonnull(strstr(page, "# TYPE fettle_cluster_queue_wait_seconds histogram\n"
+                                  "# UNIT fettle_cluster_queue_wait_seconds seconds\n"
+                                  "fettle_cluster_queue_wait_seconds_bucket{le=\"+Inf\"} 1\n"
+                                  "fettle_cluster_queue_wait_seconds_count 1\n"
+                                  "fettle_cluster_queue_wait_seconds_sum 0.5\n"));
+    g_assert_null(strstr(page, "fettle_node_"));
+    g_assert_cmpstr(nothing, ==, "");
 }
 
 static void test_form(void)
@@ -174,7 +226,9 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/metrics/table", test_table);
     g_test_add_func("/metrics/find", test_find);
+    g_test_add_func("/metrics/find-histogram", test_find_histogram);
     g_test_add_func("/metrics/text", test_text);
+    g_test_add_func("/metrics/samples", test_samples);
     g_test_add_func("/metrics/form", test_form);
     return g_test_run();
 }

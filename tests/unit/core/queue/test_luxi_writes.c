@@ -44,6 +44,10 @@ static const struct row {
     {"Query", "[\"lock\", [\"name\"], null]", ""},
     {"QueryFields", "[\"instance\"]", ""},
     {"QueryClusterInfo", "[]", ""},
+    {"QueryMetrics", "[]", ""},
+    {"CheckRenewal", "[\"node2\"]", "", FETTLE_ERROR_PROTOCOL},
+    {"WhatNext", "[\"node\", \"node3\"]", ""},
+    {"WhatNext", "[\"instance\", \"web1\"]", ""},
     {"QueryTags", "[\"instance\", \"web1\"]", ""},
     {"Verify", "[\"\"]", ""},
     {"VerifyBackends", "[]", ""},
@@ -57,6 +61,7 @@ static const struct row {
     {"ConsoleRead", "[\"web1\"]", ""},
     {"ConsoleWrite", "[\"web1\", \"bHMK\"]", ""},
     {"WatchChanges", "[{\"instance\": [\"name\"]}, \"\", 0, 0]", ""},
+    {"WatchChanges", "[{\"lock\": [\"name\"]}, \"\", 0, 0]", ""},
 };
 
 static json_t *answer_console(const struct rpc_request *request, const char *node, void *data,

@@ -515,7 +515,9 @@ static json_t *jobs(void)
 static void test_bad_input(void)
 {
     struct queue_world *w = queue_world_new(1);
-#define KNOWN "job, instance, decision, event, volume, snapshot, backup, image"
+#define KNOWN                                                                                      \
+    "job, instance, node, group, network, service, lock, brake, decision, event, volume, "         \
+    "snapshot, backup, image"
 #define NOT_KNOWN "cannot be watched; what can is " KNOWN
     static const char shape[] = "kinds: must be {kind: [fields], …}, with at least one of " KNOWN;
     g_autoptr(GString) many = g_string_new("{\"job\": [\"id\"");
@@ -527,7 +529,12 @@ static void test_bad_input(void)
     refuse_kinds(&client, "\"job\"", shape);
     refuse_kinds(&client, "{\"job\": [], \"moon\": [], \"sun\": [], \"star\": []}",
                  "kinds: \"moon\" " NOT_KNOWN);
-    refuse_kinds(&client, "{\"node\": [\"name\"]}", "kinds: \"node\" " NOT_KNOWN);
+    refuse_kinds(&client, "{\"nodegroup\": [\"name\"]}", "kinds: \"nodegroup\" " NOT_KNOWN);
+    refuse_kinds(
+        &client, "{\"node\": [\"mfree\"]}",
+        "kinds.node: the nodes are asked for \"mfree\", so it changes untold; it can be had "
+        "by Query only");
+    refuse_kinds(&client, "{\"lock\": [\"nope\"]}", "kinds.lock: there is no field \"nope\"");
     refuse_kinds(&client, "{\"job\": \"id\"}", "kinds.job: must be a list of at most 512 fields");
     refuse_kinds(&client, "{\"job\": [\"id\", 1]}", "kinds.job[1]: must be a text");
     refuse_kinds(&client, "{\"job\": [\"id\", \"nope\"]}", "kinds.job: there is no field \"nope\"");
