@@ -103,7 +103,7 @@ static void append_number(GString *out, double value)
         g_string_append(out, "NaN");
     else if (isinf(value))
         g_string_append(out, value > 0 ? "+Inf" : "-Inf");
-    else if (fabs(value) < 1e18 && value == trunc(value))
+    else if (fabs(value) < 1e18 && value == (double)(gint64)value)
         g_string_append_printf(out, "%.0f", value);
     else
         g_string_append(out, g_ascii_formatd(buffer, sizeof buffer, "%.15g", value));
