@@ -116,7 +116,7 @@ char *node_paths_face(const struct node_paths *paths, enum face face)
 /* 0 stands for defaults, which are others. */
 static bool is_taken(guint64 first, guint64 count)
 {
-    return first && first <= VOLUME_USER && VOLUME_USER - first < count;
+    return first && first <= VOLUME_USER && first + count > POOL_USER;
 }
 
 static bool check_guest_users(const struct node_config *config, GError **error)
@@ -124,10 +124,11 @@ static bool check_guest_users(const struct node_config *config, GError **error)
     guint64 count = config->guest_users ? config->guest_users : GUEST_USERS;
     if (is_taken(config->guest_user_first, count + 1) || is_taken(config->qemu_uid, 1)) {
         fettle_set_error(error, WRONG_INPUT,
-                         "user %u is among those of guests (guest_user_first, guest_users, "
-                         "qemu_uid), and is that of the programs of volume services; take others "
-                         "in node.json, or none of the three: as delivered they leave it out",
-                         VOLUME_USER);
+                         "users %u and %u are those of the programs of volume services, and one is "
+                         "among those of guests (guest_user_first, guest_users, qemu_uid); take "
+                         "others in node.json, or none of the three: as delivered they leave them "
+                         "out",
+                         POOL_USER, VOLUME_USER);
         return false;
     }
     if (config->guest_user_first == 0 || config->guest_user_first >= GUEST_USER_LEAST)

@@ -196,6 +196,41 @@ def test_moves():
     assert lab.cli('volume', 'detach', 'data1') == 'Volume data1 is attached to nothing any more.\n'
 
 
+def who_works(node):
+    """{program: (user, group)} of what the volume service of a node has started at the pool, which hangs there."""
+    service = next(daemon['pid'] for one in lab.status()['nodes'] if one['name'] == node
+                   for daemon in one['daemons'] if daemon['name'] == 'volumed')
+    found = {}
+    for name in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{name}/status', encoding='utf-8') as file:
+                told = dict(line.split(':', 1) for line in file.read().splitlines())
+            with open(f'/proc/{name}/cmdline', encoding='utf-8') as file:
+                words = file.read().split('\0')
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(told['PPid']) == service and '/proc/self/fd/3' in words and told['Name'].strip() in ('rbd', 'rados', 'ceph'):
+            found[told['Name'].strip()] = (*told['Uid'].split(), *told['Gid'].split(), told['NoNewPrivs'].strip(), int(told['CapEff'], 16))
+    return found
+
+
+@title('/ceph/programs-at-a-pool-are-nobody#SAF-110')
+def test_users():
+    lab.lab('pause', 'ceph')
+    v.ask('create', 'nobodys', '--size', '1', '--backend', 'ceph1')
+    wait_until('somebody has taken it', lambda: v.volumes()['nobodys']['worker'], v.PATIENCE_S)
+    node = v.volumes()['nobodys']['worker'].split('@')[0]
+    wait_until('it is at work', lambda: who_works(node), v.PATIENCE_S)
+    works = who_works(node)
+    lab.lab('resume', 'ceph')
+    assert works, 'it was ended before it was seen'
+    for program, found in works.items():
+        assert found == (*['1879048190'] * 4, *['1879048191'] * 4, '1', 0), (program, found)
+    assert v.settle('nobodys')['status'] == 'available'
+    lab.cli('volume', 'delete', 'nobodys')
+    check()
+
+
 @title('/ceph/standing-still-and-killed-in-mid-create#CLN-26')
 def test_stands_still():
     for kill, ends in ((False, 'available'), (True, 'error')):
@@ -234,5 +269,5 @@ if __name__ == '__main__':
         v.lab, v.folder = lab, os.path.join(lab.directory, 'shared')
         conf = os.path.join(lab.directory, 'ceph', 'ceph.conf')
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
-        e2e.run(test_backend, test_life, test_clones, test_images, test_stands_still, *((test_power,) if e2e.LONG else ()),
+        e2e.run(test_backend, test_life, test_clones, test_images, test_users, test_stands_still, *((test_power,) if e2e.LONG else ()),
                 test_attach, test_moves, test_logs)

@@ -3,16 +3,14 @@
 
 #include <string.h>
 
+#include "backend/ceph_conf.h"
 #include "backend/tool.h"
 #include "base/limits.h"
-#include "io/files.h"
 
 #define ASK_MS 15000u
 #define KEEP_OUT_S                                                                                 \
     "315360000" /* ten years: an entry that ends lets in who was cut off for longer */
 
-#define KEY_LETTERS G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "+/="
-#define KEY_CHARS 20u
 #define ADDRESS_LETTERS "0123456789abcdefABCDEF.:[]v"
 
 /* --- Ceph's commands --- */
@@ -71,50 +69,29 @@ static json_t *ask_rbd(const struct guest_volume *volume, const char *verb, cons
 
 /* --- opening --- */
 
-/* What else is said stands on other lines. */
-static char *find_key_in(const char *said)
+static char *read_conf(const struct guest_volume *volume, GError **error)
 {
-    g_auto(GStrv) lines = g_strsplit(said, "\n", -1);
-    for (guint i = 0; lines[i]; i++)
-        if (strlen(g_strstrip(lines[i])) >= KEY_CHARS &&
-            strspn(lines[i], KEY_LETTERS) == strlen(lines[i]))
-            return g_strdup(lines[i]);
-    return NULL;
-}
-
-static char *find_key(const struct guest_volume *volume, GError **error)
-{
-    g_autofree char *said = ask(
-        volume, (const char *const[]){"ceph-conf", "--show-config-value", "keyring", NULL}, error);
-    g_auto(GStrv) files = g_strsplit_set(said ? said : "", ", \n", -1);
-    for (guint i = 0; files[i]; i++) {
-        if (!*files[i] || !g_file_test(files[i], G_FILE_TEST_EXISTS))
-            continue;
-        g_autofree char *keys = ask(
-            volume, (const char *const[]){"ceph-authtool", "--print-key", files[i], NULL}, error);
-        char *key = keys ? find_key_in(keys) : NULL;
-        if (keys && !key)
-            fettle_set_error(error, ENVIRONMENT, "volume %s: there is no key of client.%s in %s",
-                             volume->path, volume->user, files[i]);
-        return key;
-    }
-    if (said)
-        fettle_set_error(error, ENVIRONMENT,
-                         "volume %s: there is no key of client.%s on this node; %s names none of "
-                         "the files where it could be: %s",
-                         volume->path, volume->user, volume->conf, g_strstrip(said));
+    bool key = false;
+    g_auto(GStrv) places = ceph_conf_places(volume->conf, volume->user, error);
+    g_autofree char *text = places ? ceph_conf_read(volume->conf, volume->user,
+                                                    (const char *const *)places, &key, error)
+                                   : NULL;
+    if (key || !text)
+        return g_steal_pointer(&text);
+    g_autofree char *all = g_strjoinv(" ", places);
+    fettle_set_error(error, ENVIRONMENT,
+                     "there is no key of client.%s on this node; %s names none of the files where "
+                     "it could be: %s",
+                     volume->user, volume->conf, all);
     return NULL;
 }
 
 int pool_conf(const struct guest_volume *volume, GError **error)
 {
-    g_autofree char *key = find_key(volume, error);
-    g_autofree char *conf =
-        key ? files_read_path(volume->conf, LIMIT_TOOL_OUTPUT_BYTES, NULL, error) : NULL;
-    if (!conf)
-        return -1;
-    g_autofree char *text = g_strdup_printf("%s\n[client.%s]\nkey = %s\n", conf, volume->user, key);
-    return tool_text(text, error);
+    g_autofree char *text = read_conf(volume, error);
+    if (!text)
+        g_prefix_error(error, "volume %s: ", volume->path);
+    return text ? tool_text(text, error) : -1;
 }
 
 json_t *pool_blockdev(const struct guest_volume *volume, const char *node, int fd)

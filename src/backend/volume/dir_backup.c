@@ -134,8 +134,8 @@ static void become(const char *source, const char *format, bool compressed,
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *file = file_of(target);
-    if (!target->outside && source_fd >= 0)
-        volume_user_words(argv);
+    bool pool = target->outside || source_fd < 0;
+    volume_user_words(argv, pool ? POOL_USER : VOLUME_USER, getppid());
     image_tool_limits(argv);
     const char *const words[] = {"qemu-img", "convert", "-U", "-O", format};
     for (guint i = 0; i < G_N_ELEMENTS(words); i++)

@@ -161,16 +161,20 @@ static void transfer_free(struct transfer *transfer)
     g_free(transfer);
 }
 
-static struct child *start(struct volume_children *children, const char *backend,
-                           const char *const *words, int listener, const char *key, GError **error)
+static struct child *start(const struct dir_transfer_call *call, int listener, const char *key,
+                           GError **error)
 {
     g_autofree char *line = g_strdup_printf("qemu:%s\n", key ? key : "");
-    int fds[] = {listener, tool_text(line, error)};
-    if (fds[1] < 0)
-        return NULL;
-    struct child *child =
-        volume_children_start(children, backend, words, fds, G_N_ELEMENTS(fds), error);
-    close(fds[1]);
+    int fds[] = {listener, tool_text(line, error), -1};
+    if (fds[1] >= 0 && call->conf)
+        fds[2] = tool_text(call->conf, error);
+    struct child *child = NULL;
+    if (fds[1] >= 0 && (fds[2] >= 0 || !call->conf))
+        child = volume_children_start(call->children, call->backend, call->words, fds,
+                                      call->conf ? 3 : 2, error);
+    for (guint i = 1; i < G_N_ELEMENTS(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     return child;
 }
 
@@ -198,13 +202,12 @@ struct volume_transfer *dir_transfer_start(const struct dir_transfer_call *call,
                                            const char *address, GError **error)
 {
     struct transfer *transfer = g_new0(struct transfer, 1);
-    transfer->outside = call->outside;
+    transfer->outside = call->conf != NULL;
     transfer->greet_ms = call->greet_ms;
     transfer->stall_ms = call->stall_ms;
     int listener = open_door(&transfer->seen, call->folder, address, error);
     if (listener >= 0) {
-        transfer->child =
-            start(call->children, call->backend, call->words, listener, transfer->seen.key, error);
+        transfer->child = start(call, listener, transfer->seen.key, error);
         close(listener);
     }
     if (transfer->child && await_ready(transfer->child, call->limit_ms, error))
@@ -334,12 +337,11 @@ static char *credentials(const char *folder)
     return g_strdup_printf("tls-creds-psk,id=t0,endpoint=server,dir=%s", escaped);
 }
 
-static void serve(const char *image, bool writes, bool as_user, const char *folder, GError **error)
+static void serve(const char *image, bool writes, guint32 user, const char *folder, GError **error)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *pid = g_strdup_printf("%d", (int)getpid());
-    if (as_user)
-        volume_user_words(argv);
+    volume_user_words(argv, user, getppid());
     image_tool_limits(argv);
     g_ptr_array_add(argv, g_strdup("qemu-nbd"));
     if (!writes)
@@ -364,10 +366,10 @@ void dir_transfer_serve(int fd, bool writes, const char *folder, GError **error)
     if (fcntl(fd, F_SETFD, 0) != 0)
         fettle_set_error(error, ENVIRONMENT, "cannot hand it on: %s", g_strerror(errno));
     else if (volume_user_lend(fd, writes, error))
-        serve(image, writes, true, folder, error);
+        serve(image, writes, VOLUME_USER, folder, error);
 }
 
 void dir_transfer_serve_file(const char *file, bool writes, const char *folder, GError **error)
 {
-    serve(file, writes, false, folder, error);
+    serve(file, writes, POOL_USER, folder, error);
 }

@@ -14,13 +14,15 @@
 
 /* --- in the service --- */
 
+#define TRANSFER_CONF "/proc/self/fd/5"
+
 struct dir_transfer_call {
     struct volume_children *children;
     const char *folder;       /* for sockets; it is made */
     const char *backend;      /* UUID */
     const char *const *words; /* ended by NULL */
-    bool outside; /* its image is in a pool: only at a port it is seen whether a client gets further
-                   */
+    const char *conf; /* its image is in a pool: only at a port it is seen whether a client gets
+                       * further. The child reads this text as the file TRANSFER_CONF; else NULL */
     guint limit_ms;
     guint greet_ms, stall_ms; /* whoever comes to a port has to show his key, and to get further */
 };

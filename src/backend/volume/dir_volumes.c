@@ -83,9 +83,11 @@ static char *call(struct volume_driver *driver, const struct backend *backend,
     g_autoptr(GPtrArray) words = words_of(dir, backend, asked);
     const struct backend *from = other_place(backend, asked);
     const char *other = asked->outside ? asked->outside->backend : from ? from->uuid : NULL;
+    const char *const texts[] = {asked->outside ? asked->outside->conf : NULL, NULL};
     g_autofree char *said = NULL;
-    int code = volume_children_run(dir->children, backend->uuid, other,
-                                   (const char *const *)words->pdata, asked->more_ms, &said, error);
+    int code =
+        volume_children_run(dir->children, backend->uuid, other, (const char *const *)words->pdata,
+                            texts, asked->more_ms, &said, error);
     if (code > 0)
         dir_failure_parse(code, said, error);
     if (code != 0)
@@ -438,15 +440,15 @@ static bool dir_check(struct volume_driver *driver, const struct backend *backen
 }
 
 static struct volume_transfer *serve(struct volume_driver *driver, const struct backend *backend,
-                                     const char *const *words, bool outside, const char *address,
-                                     GError **error)
+                                     const char *const *words, const char *conf,
+                                     const char *address, GError **error)
 {
     struct dir_volumes *dir = dir_of(driver);
     const struct dir_transfer_call call = {.children = dir->children,
                                            .folder = dir->folder,
                                            .backend = backend->uuid,
                                            .words = words,
-                                           .outside = outside,
+                                           .conf = conf,
                                            .limit_ms = dir->limit_ms,
                                            .greet_ms = dir->greet_ms,
                                            .stall_ms = dir->stall_ms};
@@ -458,14 +460,14 @@ static struct volume_transfer *serve(struct volume_driver *driver, const struct 
 
 struct volume_transfer *dir_volumes_serve(struct volume_driver *driver,
                                           const struct backend *backend, const char *const *words,
-                                          const char *address, GError **error)
+                                          const char *conf, const char *address, GError **error)
 {
     g_autoptr(GPtrArray) all = g_ptr_array_new();
     while (*words)
         g_ptr_array_add(all, (char *)*words++);
     g_ptr_array_add(all, address ? dir_of(driver)->folder : (char *)"");
     g_ptr_array_add(all, NULL);
-    return serve(driver, backend, (const char *const *)all->pdata, true, address, error);
+    return serve(driver, backend, (const char *const *)all->pdata, conf, address, error);
 }
 
 static struct volume_transfer *dir_transfer(struct volume_driver *driver,
@@ -479,7 +481,7 @@ static struct volume_transfer *dir_transfer(struct volume_driver *driver,
                                 .number = bytes,
                                 .word = address ? dir->folder : NULL};
     g_autoptr(GPtrArray) words = words_of(dir, backend, &asked);
-    return serve(driver, backend, (const char *const *)words->pdata, false, address, error);
+    return serve(driver, backend, (const char *const *)words->pdata, NULL, address, error);
 }
 
 static guint dir_hanging(struct volume_driver *driver, const struct backend *backend)

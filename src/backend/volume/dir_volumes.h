@@ -24,6 +24,7 @@ void dir_volumes_clear(const struct volume_driver *driver);
 struct dir_outside {
     const char *backend; /* UUID: a child that touches it counts there, too */
     const char *file;
+    const char *conf; /* a text that it needs for that, and reads as the file CHILD_TEXT */
 };
 
 /* back_up, restore, upload and download of the driver (proto/storage/volume_driver.h). The caller
@@ -48,10 +49,10 @@ bool dir_volumes_give(struct volume_driver *driver, const struct backend *from,
                       enum resource_type source_type, const char *source,
                       const struct dir_outside *outside, guint64 size_gib, GError **error);
 /* One client, by NBD, and a child that runs these words, and the folder of its key or "", and
- * becomes qemu-nbd. */
+ * becomes qemu-nbd. `conf`: as dir_transfer_call. */
 struct volume_transfer *dir_volumes_serve(struct volume_driver *driver,
                                           const struct backend *backend, const char *const *words,
-                                          const char *address, GError **error);
+                                          const char *conf, const char *address, GError **error);
 /* How long an image of that length may take to be read, besides. */
 guint64 dir_measure_ms(guint64 bytes);
 

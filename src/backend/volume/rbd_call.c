@@ -2,8 +2,10 @@
 #include "backend/volume/rbd_call.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "backend/tool.h"
+#include "backend/volume/volume_user.h"
 #include "base/limits.h"
 
 #define MARKER "fettle-backend"
@@ -13,7 +15,7 @@
 static void add_place(GPtrArray *argv, const struct backend *backend, bool pool)
 {
     const char *const words[] = {"--conf",
-                                 backend->conf,
+                                 CHILD_TEXT,
                                  "--id",
                                  backend->user,
                                  pool ? "--pool" : "",
@@ -22,32 +24,38 @@ static void add_place(GPtrArray *argv, const struct backend *backend, bool pool)
                                  pool ? backend->namespace : ""};
     for (guint i = 0; i < G_N_ELEMENTS(words); i += 2)
         if (*words[i] && *words[i + 1]) {
-            g_ptr_array_add(argv, (char *)words[i]);
-            g_ptr_array_add(argv, (char *)words[i + 1]);
+            g_ptr_array_add(argv, g_strdup(words[i]));
+            g_ptr_array_add(argv, g_strdup(words[i + 1]));
         }
 }
 
 void rbd_words(const struct rbd_call *call, const char *const *words, GPtrArray *ret)
 {
-    g_ptr_array_add(ret, (char *)words[0]);
+    g_ptr_array_add(ret, g_strdup(words[0]));
     add_place(ret, call->backend, strcmp(words[0], "ceph") != 0);
     while (*++words)
-        g_ptr_array_add(ret, (char *)*words);
+        g_ptr_array_add(ret, g_strdup(*words));
     g_ptr_array_add(ret, NULL);
 }
 
 int rbd_run(const struct rbd_call *call, const char *const *words, char **ret_said, GError **error)
 {
     const struct backend *backend = call->backend;
-    g_autoptr(GPtrArray) argv = g_ptr_array_new();
-    g_autofree char *said = NULL;
+    g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *said = NULL, *conf = rbd_conf_text(call->confs, backend, error);
+    if (ret_said)
+        *ret_said = NULL;
+    if (!conf)
+        return -1;
+    volume_user_words(argv, POOL_USER, getpid());
     rbd_words(call, words, argv);
     int code = volume_children_run(call->children, backend->uuid, call->from,
-                                   (const char *const *)argv->pdata, call->more_ms, &said, error);
+                                   (const char *const *)argv->pdata,
+                                   (const char *const[]){conf, NULL}, call->more_ms, &said, error);
     if (code < 0)
         g_prefix_error(error, "%s: ", backend->name);
     if (ret_said)
-        *ret_said = code < 0 ? NULL : g_steal_pointer(&said);
+        *ret_said = g_steal_pointer(&said);
     return code;
 }
 
@@ -154,9 +162,6 @@ static void judge_rados(const struct rbd_call *call, const char *said, GError **
     if (strstr(said, "error opening pool"))
         fettle_set_error(error, ENVIRONMENT, "%s: there is no pool %s in the Ceph of %s",
                          backend->name, backend->pool, backend->conf);
-    else if (strstr(said, "config file"))
-        fettle_set_error(error, ENVIRONMENT, "%s: %s cannot be read on this node: %s",
-                         backend->name, backend->conf, words);
     else if (strstr(said, "mon config") || strstr(said, "connect"))
         fettle_set_error(error, ENVIRONMENT,
                          "%s: the Ceph of %s does not let client.%s in (%s); is its key beside "

@@ -1,11 +1,13 @@
 /*
  * Ceph's commands at the pool of a back end of kind `rbd`, each a child of its own, which can be
- * ended: a library call that waits for a monitor cannot. For rbd_volumes.c; in tasks.
+ * ended: a library call that waits for a monitor cannot. None is root, and what lets it in is
+ * handed to it (SAF-110). For rbd_volumes.c; in tasks.
  */
 #pragma once
 
 #include <errno.h>
 
+#include "backend/volume/rbd_conf.h"
 #include "backend/volume/volume_children.h"
 #include "base/json.h"
 #include "proto/storage/volume_driver.h"
@@ -13,16 +15,17 @@
 /* Where, and for whom, commands run. */
 struct rbd_call {
     struct volume_children *children;
+    struct rbd_confs *confs;
     const struct backend *backend;
     const char *from; /* UUID of another back end that is read, or NULL */
     guint64 more_ms;  /* volume_children_run() */
 };
 
-/* Adds all words of a command, borrowed, and NULL. */
+/* Adds all words of a command that reads its configuration as the file CHILD_TEXT, and NULL. */
 void rbd_words(const struct rbd_call *call, const char *const *words, GPtrArray *ret);
-/* Runs a command, whose words (program first, NULL at the end) do not say which pool it is about.
- * What it ended with: 0, an errno, or of `rados` 1, of which only its words tell more; -1 with an
- * error if it came to no end. `ret_said` may be NULL. */
+/* Runs a command as POOL_USER, whose words (program first, NULL at the end) do not say which pool
+ * it is about. What it ended with: 0, an errno, or of `rados` 1, of which only its words tell more;
+ * -1 with an error if it came to no end. `ret_said` may be NULL. */
 int rbd_run(const struct rbd_call *call, const char *const *words, char **ret_said, GError **error);
 /* The error of a command that ended with `code`; UNKNOWN_ENTITY: what it names is not there. */
 void rbd_judge(const struct rbd_call *call, int code, const char *said, GError **error);

@@ -12,6 +12,7 @@
 
 #include "backend/volume/dir_backup.h"
 #include "backend/volume/dir_transfer.h"
+#include "backend/volume/volume_user.h"
 #include "base/limits.h"
 #include "io/crypto/sum.h"
 #include "proto/records.h"
@@ -32,13 +33,20 @@ static void end_with_us(gpointer unused)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+/* It reads its configuration from a descriptor of ours. */
 static bool begin(struct reading *reading, char **command, GError **error)
 {
     g_autoptr(GError) local = NULL;
-    if (g_spawn_async_with_pipes(
-            NULL, command, NULL,
-            G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_STDERR_TO_DEV_NULL,
-            end_with_us, NULL, &reading->pid, NULL, &reading->fd, NULL, &local))
+    g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
+    volume_user_words(argv, POOL_USER, getpid());
+    while (*command)
+        g_ptr_array_add(argv, g_strdup(*command++));
+    g_ptr_array_add(argv, NULL);
+    if (g_spawn_async_with_pipes(NULL, (char **)argv->pdata, NULL,
+                                 G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD |
+                                     G_SPAWN_LEAVE_DESCRIPTORS_OPEN | G_SPAWN_STDERR_TO_DEV_NULL,
+                                 end_with_us, NULL, &reading->pid, NULL, &reading->fd, NULL,
+                                 &local))
         return true;
     fettle_set_error(error, ENVIRONMENT, "cannot be read: %s", local->message);
     return false;

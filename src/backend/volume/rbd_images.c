@@ -32,18 +32,20 @@ static bool fill_from_backup(struct volume_driver *driver, const char *target, v
                              GError **error)
 {
     const struct filling *filling = data;
-    const struct dir_outside outside = {filling->call->backend->uuid, target};
-    return dir_volumes_unpack(rbd_of(driver)->directories, filling->from, filling->backup, &outside,
-                              filling->size_gib, error);
+    g_autofree char *conf = rbd_conf_text(filling->call->confs, filling->call->backend, error);
+    const struct dir_outside outside = {filling->call->backend->uuid, target, conf};
+    return conf && dir_volumes_unpack(rbd_of(driver)->directories, filling->from, filling->backup,
+                                      &outside, filling->size_gib, error);
 }
 
 static bool fill_from_download(struct volume_driver *driver, const char *target, void *data,
                                GError **error)
 {
     const struct filling *filling = data;
-    const struct dir_outside outside = {filling->call->backend->uuid, target};
-    return dir_volumes_download(rbd_of(driver)->directories, filling->from, filling->image,
-                                &outside, filling->size_gib, error);
+    g_autofree char *conf = rbd_conf_text(filling->call->confs, filling->call->backend, error);
+    const struct dir_outside outside = {filling->call->backend->uuid, target, conf};
+    return conf && dir_volumes_download(rbd_of(driver)->directories, filling->from, filling->image,
+                                        &outside, filling->size_gib, error);
 }
 
 /* --- backups --- */
@@ -60,9 +62,11 @@ bool rbd_back_up(struct volume_driver *driver, const struct backend *from,
     if (!rbd_check_marker(driver, &call, error) ||
         !rbd_take_moment(&call, source_type, source, name, &moment, error))
         return false;
-    g_autofree char *file = rbd_file(from, moment.spec);
-    bool ok = dir_volumes_pack(rbd_of(driver)->directories, &(struct dir_outside){from->uuid, file},
-                               backend, name, size_gib, ret_bytes, ret_sum, error);
+    g_autofree char *file = rbd_file(from, moment.spec, CHILD_TEXT);
+    g_autofree char *conf = rbd_conf_text(call.confs, from, error);
+    const struct dir_outside outside = {from->uuid, file, conf};
+    bool ok = conf && dir_volumes_pack(rbd_of(driver)->directories, &outside, backend, name,
+                                       size_gib, ret_bytes, ret_sum, error);
     return rbd_end_moment(&call, &moment, ok, error);
 }
 
@@ -89,14 +93,18 @@ static char *read_through(struct volume_driver *driver, const struct backend *ba
     const struct rbd_call call = rbd_call_at(driver, backend);
     g_autofree char *image = rbd_image_name(RESOURCE_IMAGE, name), *said = NULL;
     g_autofree char *length = g_strdup_printf("%" G_GUINT64_FORMAT, bytes);
-    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    g_autofree char *conf = rbd_conf_text(call.confs, backend, error);
+    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
     const char *const own[] = {rbd_of(driver)->program, RBD_EXPORT_OPTION, verb,
                                enum_word(&disk_format_words, (int)format), length};
+    if (!conf)
+        return NULL;
     for (guint i = 0; i < G_N_ELEMENTS(own); i++)
-        g_ptr_array_add(words, (char *)own[i]);
+        g_ptr_array_add(words, g_strdup(own[i]));
     rbd_words(&call, RBD("export", "--no-progress", image, "-"), words);
-    int code = volume_children_run(call.children, backend->uuid, NULL,
-                                   (const char *const *)words->pdata, more_ms, &said, error);
+    int code =
+        volume_children_run(call.children, backend->uuid, NULL, (const char *const *)words->pdata,
+                            (const char *const[]){conf, NULL}, more_ms, &said, error);
     if (code > 0)
         dir_failure_parse(code, said, error);
     if (code != 0)
@@ -145,7 +153,7 @@ static bool convert_image(struct volume_driver *driver, const struct backend *fr
 {
     const struct rbd_call call = rbd_call_at(driver, from);
     g_autofree char *spec = rbd_image_name(RESOURCE_IMAGE, image->data);
-    g_autofree char *file = rbd_file(from, spec);
+    g_autofree char *file = rbd_file(from, spec, rbd_source_conf(backend));
     g_autofree char *disk =
         g_strdup_printf("{\"driver\":\"qcow2\",\"backing\":null,\"file\":%s}", file);
     guint64 bytes = 0;
@@ -195,10 +203,11 @@ static bool upload_out(struct volume_driver *driver, const struct backend *from,
     if (!rbd_check_marker(driver, &call, error) ||
         !rbd_take_moment(&call, RESOURCE_VOLUME, source, name, &moment, error))
         return false;
-    g_autofree char *file = rbd_file(from, moment.spec);
-    bool ok =
-        dir_volumes_upload(rbd_of(driver)->directories, &(struct dir_outside){from->uuid, file},
-                           backend, name, format, size_gib, ret_sums, error);
+    g_autofree char *file = rbd_file(from, moment.spec, CHILD_TEXT);
+    g_autofree char *conf = rbd_conf_text(call.confs, from, error);
+    const struct dir_outside outside = {from->uuid, file, conf};
+    bool ok = conf && dir_volumes_upload(rbd_of(driver)->directories, &outside, backend, name,
+                                         format, size_gib, ret_sums, error);
     return rbd_end_moment(&call, &moment, ok, error);
 }
 
@@ -222,12 +231,13 @@ struct volume_transfer *rbd_transfer(struct volume_driver *driver, const struct 
     const struct rbd_call call = rbd_call_at(driver, backend);
     guint64 room = SECTORS(bytes);
     g_autofree char *image = rbd_image_name(RESOURCE_IMAGE, name);
-    g_autofree char *file = rbd_file(backend, image);
-    if (!rbd_check_marker(driver, &call, error) ||
+    g_autofree char *file = rbd_file(backend, image, TRANSFER_CONF);
+    g_autofree char *conf = rbd_conf_text(call.confs, backend, error);
+    if (!conf || !rbd_check_marker(driver, &call, error) ||
         !(bytes ? rbd_make_image(&call, RESOURCE_IMAGE, name, room, error)
                 : rbd_read_size(&call, RESOURCE_IMAGE, name, &room, error)))
         return NULL;
     const char *const words[] = {rbd_of(driver)->program, RBD_EXPORT_OPTION,
                                  bytes ? "receive" : "send", file, NULL};
-    return dir_volumes_serve(rbd_of(driver)->directories, backend, words, address, error);
+    return dir_volumes_serve(rbd_of(driver)->directories, backend, words, conf, address, error);
 }

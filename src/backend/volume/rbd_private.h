@@ -14,6 +14,7 @@ struct rbd_volumes {
     const char *program;
     struct volume_driver *directories;
     struct volume_children *children;
+    struct rbd_confs *confs;
     char *cluster; /* UUID, since a back end was opened; NULL: none was */
 };
 
@@ -54,15 +55,19 @@ bool rbd_take_moment(const struct rbd_call *call, enum resource_type type, const
                      const char *name, struct moment *ret_moment, GError **error);
 bool rbd_end_moment(const struct rbd_call *call, struct moment *moment, bool ok, GError **error);
 
-/* As qemu-img opens it; `spec` may name a moment. g_free() it. */
-char *rbd_file(const struct backend *backend, const char *spec);
+/* As qemu-img opens it, with its configuration in that file; `spec` may name a moment. g_free() it.
+ */
+char *rbd_file(const struct backend *backend, const char *spec, const char *conf);
+/* Where qemu-img, which writes to `backend`, has the configuration of what it reads in a pool. */
+const char *rbd_source_conf(const struct backend *backend);
 /* A new image that `fill` writes; without it if that fails and can be told. */
 bool rbd_fill(struct volume_driver *driver, const struct rbd_call *call, enum resource_type type,
               const char *name, guint64 size_gib,
               bool (*fill)(struct volume_driver *driver, const char *target, void *data,
                            GError **error),
               void *data, GError **error);
-/* New data, at any other back end, of the first `bytes` of what qemu-img opens. */
+/* New data, at any other back end, of the first `bytes` of what qemu-img opens with its
+ * configuration where rbd_source_conf() says. */
 bool rbd_put(struct volume_driver *driver, const struct backend *from, const char *file,
              guint64 bytes, const struct backend *backend, enum resource_type type,
              const char *name, guint64 size_gib, GError **error);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backend/storage/image_tool.h"
 #include "backend/tool.h"
@@ -10,6 +11,7 @@
 #include "backend/volume/dir_transfer.h"
 #include "backend/volume/dir_volumes.h"
 #include "backend/volume/rbd_private.h"
+#include "backend/volume/volume_user.h"
 #include "base/limits.h"
 
 #define WHOLE "fettle.whole" /* CLAIM BYTES */
@@ -18,7 +20,8 @@
 
 struct rbd_call rbd_call_at(struct volume_driver *driver, const struct backend *backend)
 {
-    return (struct rbd_call){.children = rbd_of(driver)->children, .backend = backend};
+    const struct rbd_volumes *rbd = rbd_of(driver);
+    return (struct rbd_call){.children = rbd->children, .confs = rbd->confs, .backend = backend};
 }
 
 /* --- names --- */
@@ -313,11 +316,11 @@ static bool copy_here(const struct rbd_call *call, enum resource_type source_typ
            rbd_say_whole(call, type, name, GIB_BYTES(size_gib), error);
 }
 
-char *rbd_file(const struct backend *backend, const char *spec)
+char *rbd_file(const struct backend *backend, const char *spec, const char *conf)
 {
     g_auto(GStrv) parts = g_strsplit(spec, "@", 2);
     json_autoptr file = json_make("{s:s, s:s, s:s, s:s}", "driver", "rbd", "pool", backend->pool,
-                                  "image", parts[0], "conf", backend->conf);
+                                  "image", parts[0], "conf", conf);
     if (parts[1])
         json_object_set_new(file, "snapshot", json_string(parts[1]));
     if (*backend->namespace)
@@ -327,12 +330,22 @@ char *rbd_file(const struct backend *backend, const char *spec)
     return json_to_text(file);
 }
 
+const char *rbd_source_conf(const struct backend *backend)
+{
+    return backend->kind == BACKEND_RBD ? CHILD_TEXT_2 : CHILD_TEXT;
+}
+
 /* Between two pools, or two Cephs: qemu-img opens both. */
-static bool convert(const struct rbd_call *call, const char *file, guint64 bytes,
-                    const char *target, GError **error)
+static bool convert(const struct rbd_call *call, const struct backend *from, const char *file,
+                    guint64 bytes, const char *target, GError **error)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *said = NULL;
+    g_autofree char *conf = rbd_conf_text(call->confs, call->backend, error);
+    g_autofree char *other = conf ? rbd_conf_text(call->confs, from, error) : NULL;
+    if (!other)
+        return false;
+    volume_user_words(argv, POOL_USER, getpid());
     image_tool_limits(argv);
     static const char *const words[] = {"qemu-img", "convert",         "-U", "-O", "raw",
                                         "-n",       "--target-is-zero"};
@@ -343,8 +356,9 @@ static bool convert(const struct rbd_call *call, const char *file, guint64 bytes
                                           bytes, file));
     g_ptr_array_add(argv, g_strdup_printf("json:{\"driver\":\"raw\",\"file\":%s}", target));
     g_ptr_array_add(argv, NULL);
-    int code = volume_children_run(call->children, call->backend->uuid, call->from,
-                                   (const char *const *)argv->pdata, call->more_ms, &said, error);
+    int code = volume_children_run(
+        call->children, call->backend->uuid, call->from, (const char *const *)argv->pdata,
+        (const char *const[]){conf, other, NULL}, call->more_ms, &said, error);
     if (code > 0)
         dir_qemu_failure_parse(said, error);
     if (code != 0)
@@ -359,7 +373,7 @@ bool rbd_fill(struct volume_driver *driver, const struct rbd_call *call, enum re
               void *data, GError **error)
 {
     g_autofree char *image = rbd_image_name(type, name);
-    g_autofree char *target = rbd_file(call->backend, image);
+    g_autofree char *target = rbd_file(call->backend, image, CHILD_TEXT);
     g_autoptr(GError) local = NULL;
     if (!rbd_make_image(call, type, name, GIB_BYTES(size_gib), error))
         return false;
@@ -384,15 +398,17 @@ static bool fill_from_image(struct volume_driver *driver, const char *target, vo
                             GError **error)
 {
     const struct filling *filling = data;
-    return convert(filling->call, filling->source, filling->bytes, target, error);
+    return convert(filling->call, filling->from, filling->source, filling->bytes, target, error);
 }
 
 static bool fill_from_file(struct volume_driver *driver, const char *target, void *data,
                            GError **error)
 {
     const struct filling *filling = data;
-    const struct dir_outside outside = {filling->call->backend->uuid, target};
-    return dir_volumes_give(rbd_of(driver)->directories, filling->from, filling->source_type,
+    g_autofree char *conf = rbd_conf_text(filling->call->confs, filling->call->backend, error);
+    const struct dir_outside outside = {filling->call->backend->uuid, target, conf};
+    return conf &&
+           dir_volumes_give(rbd_of(driver)->directories, filling->from, filling->source_type,
                             filling->source, &outside, filling->size_gib, error);
 }
 
@@ -402,10 +418,12 @@ bool rbd_put(struct volume_driver *driver, const struct backend *from, const cha
 {
     struct rbd_call call = rbd_call_at(driver, backend);
     bytes = MIN(SECTORS(bytes), GIB_BYTES(size_gib));
-    if (backend->kind != BACKEND_RBD)
-        return dir_volumes_take(rbd_of(driver)->directories,
-                                &(struct dir_outside){from->uuid, file}, backend, type, name, bytes,
-                                size_gib, error);
+    if (backend->kind != BACKEND_RBD) {
+        g_autofree char *conf = rbd_conf_text(call.confs, from, error);
+        const struct dir_outside outside = {from->uuid, file, conf};
+        return conf && dir_volumes_take(rbd_of(driver)->directories, &outside, backend, type, name,
+                                        bytes, size_gib, error);
+    }
     call.from = from->uuid;
     call.more_ms = size_gib * LIMIT_VOLUME_COPY_MS;
     struct filling filling = {.call = &call, .from = from, .source = file, .bytes = bytes};
@@ -425,7 +443,7 @@ static bool copy_elsewhere(struct volume_driver *driver, const struct backend *f
         !rbd_read_size(&there, source_type, source, &bytes, error) ||
         !rbd_take_moment(&there, source_type, source, name, &moment, error))
         return false;
-    g_autofree char *file = rbd_file(from, moment.spec);
+    g_autofree char *file = rbd_file(from, moment.spec, rbd_source_conf(backend));
     bool ok = rbd_put(driver, from, file, bytes, backend, type, name, size_gib, error);
     return rbd_end_moment(&there, &moment, ok, error);
 }
@@ -643,6 +661,7 @@ struct volume_driver *rbd_volumes_new(const char *program, struct volume_driver 
     rbd->program = program;
     rbd->directories = directories;
     rbd->children = children;
+    rbd->confs = rbd_confs_new();
     return &rbd->driver;
 }
 
@@ -650,6 +669,7 @@ void rbd_volumes_free(struct volume_driver *driver)
 {
     if (!driver)
         return;
+    rbd_confs_free(rbd_of(driver)->confs);
     g_free(rbd_of(driver)->cluster);
     g_free(driver);
 }

@@ -2,6 +2,7 @@
 #include "backend/volume/volume_children.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "backend/tool.h"
 #include "base/limits.h"
@@ -203,10 +204,30 @@ static struct child *start(struct volume_children *children, const char *backend
     return child;
 }
 
-int volume_children_run(struct volume_children *children, const char *backend, const char *from,
-                        const char *const *argv, guint64 more_ms, char **ret_output, GError **error)
+/* Each child has its own: whoever has taken one over changes none that another one reads. */
+static guint open_texts(const char *const *texts, int *fds, GError **error)
 {
-    struct child *child = start(children, backend, from, argv, NULL, 0, error);
+    guint count = 0;
+    while (texts && texts[count] && count < CHILD_TEXTS) {
+        fds[count] = tool_text(texts[count], error);
+        if (fds[count] < 0)
+            break;
+        count++;
+    }
+    return count;
+}
+
+int volume_children_run(struct volume_children *children, const char *backend, const char *from,
+                        const char *const *argv, const char *const *texts, guint64 more_ms,
+                        char **ret_output, GError **error)
+{
+    int fds[CHILD_TEXTS];
+    guint fd_count = open_texts(texts, fds, error);
+    bool opened = !texts || !texts[fd_count];
+    struct child *child =
+        opened ? start(children, backend, from, argv, fds, fd_count, error) : NULL;
+    while (fd_count > 0)
+        close(fds[--fd_count]);
     guint limit_ms = (guint)MIN(children->limit_ms + more_ms, G_MAXINT);
     if (!child || !await_end(child, loop_boot_ms() + limit_ms, limit_ms, error))
         return -1;

@@ -14,12 +14,16 @@ struct volume_children *volume_children_new(guint limit_ms);
 void volume_children_free(struct volume_children *children);
 
 /* In a task: waits for a place among those of that back end (UUID), and of the other one that is
- * read (`from`; NULL: none), runs the program and gives what it has said. `more_ms`: so much longer
- * than usual it may take once it runs. Its exit code; -1 with an error if it came to none: TIMEOUT
- * after the time, or while it waits for a place; KILLED; ENVIRONMENT. */
+ * read (`from`; NULL: none), runs the program and gives what it has said. `texts` (NULL: none;
+ * ended by NULL, as are the words): it can read them as the files CHILD_TEXT, CHILD_TEXT_2.
+ * `more_ms`: so much longer than usual it may take once it runs. Its exit code; -1 with an error if
+ * it came to none: TIMEOUT after the time, or while it waits for a place; KILLED; ENVIRONMENT. */
+#define CHILD_TEXT "/proc/self/fd/3"
+#define CHILD_TEXT_2 "/proc/self/fd/4"
+#define CHILD_TEXTS 2
 int volume_children_run(struct volume_children *children, const char *backend, const char *from,
-                        const char *const *argv, guint64 more_ms, char **ret_output,
-                        GError **error);
+                        const char *const *argv, const char *const *texts, guint64 more_ms,
+                        char **ret_output, GError **error);
 /* One that lives on, and counts until it is ended. In a task; NULL with an error as above. It is
  * handed these descriptors (backend/tool.h). */
 struct child;

@@ -7,9 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/unprivileged.h"
-#include "io/volume_user.h"
-
 #define ALONE 0600
 #define READS 0040
 #define WRITES 0060
@@ -19,18 +16,28 @@ static bool is_root(void)
     return geteuid() == 0;
 }
 
-void volume_user_words(GPtrArray *argv)
+/* The change of the user has cleared that it ends with its parent, so that is said after it, and
+ * looked whether the parent is still there. */
+void volume_user_words(GPtrArray *argv, guint32 user, pid_t parent)
 {
     if (!is_root())
         return;
-    unprivileged_words(argv, VOLUME_USER, NULL);
-    /* The change of the user has cleared that we end with our parent, so it is said again, and
-     * looked whether it is still there. */
-    const char *const words[] = {"--pdeathsig", "KILL", "sh", "-c",
-                                 "[ $PPID = \"$0\" ] && exec \"$@\""};
+    g_autofree char *uid = g_strdup_printf("--reuid=%u", user), *gid = NULL, *pid = NULL;
+    gid = g_strdup_printf("--regid=%u", VOLUME_USER);
+    pid = g_strdup_printf("%d", (int)parent);
+    const char *const words[] = {"setpriv",
+                                 uid,
+                                 gid,
+                                 "--clear-groups",
+                                 "--no-new-privs",
+                                 "--pdeathsig",
+                                 "KILL",
+                                 "sh",
+                                 "-c",
+                                 "[ $PPID = \"$0\" ] && exec \"$@\"",
+                                 pid};
     for (guint i = 0; i < G_N_ELEMENTS(words); i++)
         g_ptr_array_add(argv, g_strdup(words[i]));
-    g_ptr_array_add(argv, g_strdup_printf("%d", (int)getppid()));
 }
 
 static bool set(int fd, gid_t group, mode_t mode, const char *doing, GError **error)

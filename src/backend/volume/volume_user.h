@@ -1,17 +1,22 @@
 /*
- * What the programs of a volume service get of its data while they run as VOLUME_USER (SAF-110):
- * files stay root's, in folders that are root's alone, so they are reached by descriptors only; of
- * what is handed on its group, which is that user's, may read, or write, too. For the children at a
- * directory (dir_call.h), which become such a program, and the service that looks at it. If we are
- * not root there is no other user.
+ * What the programs of a volume service get of its data while they run as others than root
+ * (SAF-110): files stay root's, in folders that are root's alone, so they are reached by
+ * descriptors only; of what is handed on its group, which is that of those users, may read, or
+ * write, too. For the children at a directory (dir_call.h), which become such a program, for
+ * programs at a pool (rbd_call.h), and the service that looks at them. If we are not root there is
+ * no other user.
  */
 #pragma once
 
-#include "base/error.h"
+#include <sys/types.h>
 
-/* Puts the words before a program's that make it that user, with no group but its own, no way back
- * to privileges, and an end with the parent that we have now. */
-void volume_user_words(GPtrArray *argv);
+#include "base/error.h"
+#include "io/volume_user.h"
+
+/* Puts the words before a program's that make it `user` (VOLUME_USER, or POOL_USER if it has the
+ * key of a pool), with no group but the one that files are lent to, no way back to privileges, and
+ * an end with its parent. */
+void volume_user_words(GPtrArray *argv, guint32 user, pid_t parent);
 
 /* An open file, for the program that is started next. False: it cannot be lent. */
 bool volume_user_lend(int fd, bool writes, GError **error);

@@ -132,6 +132,7 @@ static void shuts_out_no_host(void *unused)
 /* Ceph removes each object of an image by itself: a large one is none that hangs. */
 static void removes_large_ones(void *unused)
 {
+    g_autofree char *conf = path_of("conf");
     struct backend *backend = backend_new();
     struct cluster *cluster = cluster_new();
     struct volume_driver *driver = volumes_by_kind_new("/bin/false", world_folder(), 2000);
@@ -140,12 +141,14 @@ static void removes_large_ones(void *unused)
     text_set(&backend->uuid, BACKEND);
     text_set(&backend->name, "ceph1");
     text_set(&backend->pool, "rbd");
+    text_set(&backend->conf, conf);
+    put("conf", "[global]\n");
     text_set(&cluster->uuid, CLUSTER);
     put("rados",
         "#!/bin/sh\necho '{\"type\":\"exclusive\",\"lockers\":[{\"cookie\":\"backend " BACKEND
         " cluster " CLUSTER " a\"}]}'\n");
     put("rbd",
-        "#!/bin/sh\n[ $3 = info ] && echo '{\"size\":10737418240}'\n[ $3 != rm ] || sleep 3\n");
+        "#!/bin/sh\n[ $5 = info ] && echo '{\"size\":10737418240}'\n[ $5 != rm ] || sleep 3\n");
     driver->ops->open(driver, backend, cluster, false, &error);
     g_assert_no_error(error);
     driver->ops->remove(driver, backend, RESOURCE_VOLUME, NAME, &error);

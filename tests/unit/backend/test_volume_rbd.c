@@ -10,6 +10,7 @@
 #include "backend/volume/rbd_export.h"
 #include "backend/volume/volumes_by_kind.h"
 #include "io/net/nbd_stream.h"
+#include "io/volume_user.h"
 #include "lab/ceph.h"
 
 #include <fcntl.h>
@@ -74,26 +75,32 @@ static void stand_still(bool still)
     kill(daemons[CEPH_DAEMONS - 1], still ? SIGSTOP : SIGCONT);
 }
 
-/* Before the programs of that name: calls at a namespace for which there is a file hang; `rbd` says
- * what stands in `says`, if that is there. */
+/* Before the programs of that name: who it is that works for a back end, with its configuration
+ * from a descriptor, goes into a file; calls at a namespace for which there is a file hang; `rbd`
+ * says what stands in `says`, if that is there. */
+static const char *const names[] = {"rbd", "rados", "ceph", "qemu-img", "qemu-nbd"};
 static void put_programs(void)
 {
-    static const char *const names[] = {"rbd", "rados"};
+    g_autofree char *users = g_build_filename(world_folder(), "users", NULL);
     g_autofree char *folder = g_build_filename(world_folder(), "programs", NULL);
     g_autofree char *path = g_strdup_printf("%s:%s", folder, g_getenv("PATH"));
     g_assert_cmpint(g_mkdir(folder, 0755), ==, 0);
     for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
         g_autofree char *real = g_find_program_in_path(names[i]);
         g_autofree char *file = g_build_filename(folder, names[i], NULL);
-        g_autofree char *text =
-            g_strdup_printf("#!/bin/sh\n[ ${0##*/} = rbd ] && [ -e \"%s/says\" ] && exec cat "
-                            "\"%s/says\"\nspace=${*#*--namespace }\n"
-                            "while [ -e \"%s/hangs.${space%%%% *}\" ]; do sleep 0.05; done\n"
-                            "exec %s \"$@\"\n",
-                            world_folder(), world_folder(), world_folder(), real);
+        g_autofree char *text = g_strdup_printf(
+            "#!/bin/sh\ncase \"$*\" in */proc/self/fd/*|*--conf*) "
+            "echo \"${0##*/} $(id -u) $(id -g) $(grep NoNewPrivs /proc/self/status)"
+            " $*\" >>\"%s\";; esac\n[ ${0##*/} = rbd ] && [ -e \"%s/says\" ] && exec cat "
+            "\"%s/says\"\nspace=${*#*--namespace }\n"
+            "while [ -e \"%s/hangs.${space%%%% *}\" ]; do sleep 0.05; done\n"
+            "exec %s \"$@\"\n",
+            users, world_folder(), world_folder(), world_folder(), real);
         g_assert_true(g_file_set_contents(file, text, -1, NULL));
         g_assert_cmpint(g_chmod(file, 0755), ==, 0);
     }
+    g_assert_true(g_file_set_contents(users, "", 0, NULL));
+    g_assert_cmpint(g_chmod(users, 0666), ==, 0);
     g_setenv("PATH", path, TRUE);
 }
 
@@ -251,6 +258,32 @@ static void markers(void *unused)
     tear_down();
 }
 
+/* The key that counts is that of the files as they are, not as they were. */
+static void other_key(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *words = g_strdup_printf(
+        "cd %s/ceph; ls -1 | grep client." CEPH_USER " | head -1 | tr -d '\n'", world_folder());
+    g_autofree char *file = world_shell("%s", words);
+    set_up();
+    open_all();
+    g_free(world_shell("cd %s/ceph; mv %s was; sed 's/....==$/AAAA==/' was >%s", world_folder(),
+                       file, file));
+    g_assert_false(ops->space(suite.driver, suite.first, &(guint64){0}, &(guint64){0}, &error));
+    g_clear_error(&error);
+    g_assert_false(ops->open(suite.driver, suite.first, suite.cluster, false, &error));
+    g_assert_nonnull(strstr(error->message, "does not let client." CEPH_USER " in"));
+    g_clear_error(&error);
+    g_free(world_shell("cd %s/ceph; mv %s other", world_folder(), file));
+    g_assert_false(ops->open(suite.driver, suite.first, suite.cluster, false, &error));
+    g_assert_nonnull(strstr(error->message, "is its key beside that file, or where that says?"));
+    g_clear_error(&error);
+    g_free(world_shell("cd %s/ceph; mv was %s", world_folder(), file));
+    ops->open(suite.driver, suite.first, suite.cluster, false, &error);
+    g_assert_no_error(error);
+    tear_down();
+}
+
 static void write_byte(const char *name, const char *where, const char *pattern)
 {
     g_free(world_shell("qemu-io -c 'write -P %s %s 4k' 'json:{\"driver\":\"rbd\",\"pool\":"
@@ -371,6 +404,47 @@ static void download(const char *name, enum disk_format format, const struct bac
     g_assert_no_error(error);
 }
 
+/* Whatever works for a back end is nobody, or in the one group of its
+ * programs, and has neither key nor file of root's in its words. */
+static void users(void *unused)
+{
+    g_autofree char *path = g_build_filename(world_folder(), "users", NULL), *said = NULL;
+    g_autofree char *all = geteuid() ? g_strdup_printf(" %u %u ", geteuid(), getegid())
+                                     : g_strdup_printf(" %u %u ", POOL_USER, VOLUME_USER);
+    guint seen[G_N_ELEMENTS(names)] = {0};
+    g_autofree char *file = g_build_filename(world_folder(), "sent", NULL);
+    g_autoptr(GError) error = NULL;
+    guint64 room, total;
+    set_up();
+    open_all();
+    ops->space(suite.driver, suite.first, &room, &total, &error);
+    ops->create(suite.driver, suite.first, RESOURCE_VOLUME, NAME, 1, &error);
+    g_assert_no_error(error);
+    ops->copy(suite.driver, suite.first, RESOURCE_VOLUME, NAME, suite.backups, RESOURCE_VOLUME,
+              COPY, 1, &error);
+    g_assert_no_error(error);
+    ops->copy(suite.driver, suite.first, RESOURCE_VOLUME, NAME, suite.second, RESOURCE_VOLUME, COPY,
+              1, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_file_set_contents(file, "sent", -1, NULL));
+    receive(IMAGE "41", file, NULL);
+    g_assert_true(g_file_get_contents(path, &said, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(said, "\n", -1);
+    for (guint i = 0; lines[i] && *lines[i]; i++) {
+        /* What it does at directories alone has no configuration. */
+        bool pool = strstr(lines[i], "--conf ") || strstr(lines[i], "\"conf\"");
+        for (guint j = 0; pool && j < G_N_ELEMENTS(names); j++)
+            seen[j] += g_str_has_prefix(lines[i], names[j]) && lines[i][strlen(names[j])] == ' ';
+        if (pool && (!strstr(lines[i], all) || strstr(lines[i], conf) ||
+                     !(geteuid() || strstr(lines[i], "NoNewPrivs:\t1"))))
+            g_error("\"%s\" is not%sand without privileges", lines[i], all);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        if (!seen[i])
+            g_error("%s was not seen at a pool", names[i]);
+    tear_down();
+}
+
 /* What came, of any length, is what was sent; volumes are made of it, here and elsewhere. */
 static void images(void *unused)
 {
@@ -480,7 +554,9 @@ static void fails(void *unused)
     suite.driver = volumes_by_kind_new(program, world_folder(), SHORT_MS);
     open_all();
     stand_still(true);
-    assert_says(create(NAME, &error), &error, "ceph1: no answer within 4 s");
+    assert_says(create(NAME, &error), &error,
+                "ceph1: no answer within 4 s: it hangs; see to what is behind it, and ask again "
+                "once it answers");
     stand_still(false);
     volumes_by_kind_free(suite.driver);
     suite.driver = volumes_by_kind_new(program, world_folder(), LIMIT_MS);
@@ -551,6 +627,8 @@ static int run_tests(int argc, char **argv)
     world_test("/volume-rbd/hostile-images#SAF-60", hostile_images);
     world_test("/volume-rbd/fails", fails);
     world_test("/volume-rbd/full#SAF-52", full);
+    world_test("/volume-rbd/another-key", other_key);
+    world_test("/volume-rbd/programs-are-nobody#SAF-110", users);
     return g_test_run();
 }
 

@@ -318,7 +318,8 @@ static void stands_at_a_port(void *unused)
     set_up();
     struct volume_driver *dir = volumes_by_kind_dir(driver);
     dir_volumes_set_patience(dir, 1000, 3600000);
-    struct volume_transfer *transfer = dir_volumes_serve(dir, backend, words, "127.0.0.1", &error);
+    struct volume_transfer *transfer =
+        dir_volumes_serve(dir, backend, words, "", "127.0.0.1", &error);
     g_assert_no_error(error);
     assert_state(transfer, TRANSFER_WAITS);
     int fd = knock(transfer);
@@ -335,7 +336,7 @@ static void stands_at_a_port(void *unused)
     g_assert_true(driver->ops->transfer_end(transfer));
 
     dir_volumes_set_patience(dir, 3600000, 3000);
-    transfer = dir_volumes_serve(dir, backend, words, "127.0.0.1", &error);
+    transfer = dir_volumes_serve(dir, backend, words, "", "127.0.0.1", &error);
     g_assert_no_error(error);
     fd = knock(transfer);
     for (guint i = 0; i < 50; i++) { /* it gets further, for longer than anybody may stand still */

@@ -430,13 +430,14 @@ static void test_node_config(struct fixture *fixture, gconstpointer unused)
     expect_config_error(fixture,
                         "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
                         "\",\"address\":\"10.0.0.1\",\"guest_user_first\":1879044095}",
-                        "user 1879048191 is among those of guests (guest_user_first, guest_users, "
-                        "qemu_uid), and is that of the programs of volume services; take others "
-                        "in node.json, or none of the three: as delivered they leave it out");
+                        "users 1879048190 and 1879048191 are those of the programs of volume "
+                        "services, and one is among those of guests (guest_user_first, "
+                        "guest_users, qemu_uid); take others in node.json, or none of the three: "
+                        "as delivered they leave them out");
     expect_config_error(fixture,
                         "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
-                        "\",\"address\":\"10.0.0.1\",\"qemu_uid\":1879048191}",
-                        "user 1879048191 is among those of guests");
+                        "\",\"address\":\"10.0.0.1\",\"qemu_uid\":1879048190}",
+                        "and one is among those of guests");
     expect_config_error(fixture,
                         "{\"node_uuid\":\"" NODE_A "\",\"name\":\"n\",\"cluster_uuid\":\"" CLUSTER
                         "\",\"address\":\"10.0.0.1\",\"storage_host\":\"Vol 1\"}",
