@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/rapi/rapi_private.h"
+#include "proto/metrics/metric_text.h"
 
 #define API_VERSION 2
 #define WAIT_S 10 /* of /2/jobs/{job}/wait, as Ganeti's */
@@ -64,6 +65,23 @@ struct http_answer *rapi_own_no_tags(struct rapi_call *call, GError **error)
     json_autoptr found = rapi_ask(call, "QueryNetworks",
                                   json_make("[[s][s]]", rapi_var(call, "network"), "name"), error);
     return found ? rapi_answer(json_array()) : NULL;
+}
+
+/* --- metrics --- */
+
+struct http_answer *rapi_own_metrics(struct rapi_call *call, GError **error)
+{
+    json_autoptr document = rapi_ask(call, "QueryMetrics", json_array(), error);
+    const char *type;
+    size_t length;
+    if (!document)
+        return NULL;
+    char *text = metrics_of_samples("cluster", document,
+                                    http_request_header(call->request, "accept"), &type, &length);
+    struct http_answer *answer = http_answer_new(200);
+    http_answer_set_body(answer, type, text);
+    http_answer_add_header(answer, "Vary", "Accept");
+    return answer;
 }
 
 /* --- objects --- */

@@ -470,6 +470,17 @@ static void test_ours(struct queue_world *w)
     g_assert_true(json_is_object(json_object_get(why, "recovery")));
 }
 
+static void test_metrics(struct queue_world *w)
+{
+    g_autofree char *said = rapi_say("GET", "/metrics", NULL);
+    g_assert_true(g_str_has_prefix(said, "200 # HELP fettle_"));
+    g_assert_nonnull(strstr(said, "\nfettle_cluster_instances{status=\"up\"} "));
+    g_assert_true(g_str_has_prefix(rapi_header("Content-Type"), "text/plain; version=0.0.4"));
+    g_assert_cmpstr(rapi_header("Vary"), ==, "Accept");
+    rapi_be("", RAPI_UNKNOWN);
+    rapi_refused(401, "No permission -- see authorization schemes", "GET", "/metrics", NULL);
+}
+
 static void test_openapi(struct queue_world *w)
 {
     size_t count;
@@ -659,6 +670,7 @@ int main(int argc, char **argv)
     rapi_case("/rapi/streamed", test_streamed);
     rapi_case("/rapi/ours", test_ours);
     rapi_case("/rapi/openapi", test_openapi);
+    rapi_case("/rapi/metrics", test_metrics);
     rapi_case("/rapi/none", test_none);
     rapi_case("/rapi/who", test_who);
     rapi_case("/rapi/bad-requests", test_bad_requests);
