@@ -131,11 +131,19 @@ static void text_cb(const char *text, size_t len, const GError *error, void *dat
     answered(asking);
 }
 
-/* What it says of a luxid that is not there is the same for each method. */
-static void take_error(struct asking *asking, GError **error)
+/* What it says of a luxid that is not there is the same for each method; what luxid has answered is
+ * told in its own words. */
+static void take_error(struct asking *asking, const char *method, GError **error)
 {
+    g_autofree char *before = g_strdup_printf("luxid: %s: ", method);
+    const char *text = asking->error->message;
+    bool unsure =
+        fettle_error_is(asking->error, UNKNOWN_RESULT) || fettle_error_is(asking->error, TIMEOUT);
     if (fettle_error_is(asking->error, UNREACHABLE))
         fettle_set_error(error, UNREACHABLE, "luxid does not answer");
+    else if (!unsure && g_str_has_prefix(text, before))
+        g_set_error_literal(error, asking->error->domain, asking->error->code,
+                            text + strlen(before));
     else
         g_propagate_error(error, g_steal_pointer(&asking->error));
 }
@@ -165,7 +173,7 @@ static struct asking *ask(struct calls *calls, enum face face, const struct rpc_
     }
     if (!asking->error)
         return asking;
-    take_error(asking, error);
+    take_error(asking, call->method, error);
     asking_free(asking);
     return NULL;
 }
