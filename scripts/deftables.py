@@ -175,6 +175,41 @@ def routes_page():
     return '\n'.join(lines)
 
 
+def rest_routes():
+    """(method, path, need, kind, what, doc, [(kind, from, doc)]) of each route of fettle-rapid."""
+    found = []
+    for macro, args in rows('rapi/rapi_routes.def'):
+        if macro == 'RAPI_ROUTE':
+            method, path, need, kind, what, _, doc = args
+            found.append((method, path, need, kind, what, doc, []))
+        elif macro == 'RAPI_PART':
+            kind, name, _, doc = args
+            found[-1][-1].append((kind, name, doc))
+    return found
+
+
+def rest_takes(kind, what, parts):
+    asked = [f'`{name}`: {doc}' for part, name, doc in parts if part in ('FLAG', 'TEXT', 'TEXTS')]
+    asked += ['`bulk`: 1: with all fields.'] if kind == 'LIST' else []
+    body = [f'body: {doc}'
+             + (f' Parameters of OP_{what}.' if kind == 'OP' else '') for part, _, doc in parts if part == 'BODY']
+    return ' '.join(asked + body)
+
+
+def rest_page():
+    lines = ['# REST', '', HEAD, '',
+             'What `fettle-rapid` answers ([guide](../guide/rest.md)). Whoever may only read may ask what says so; HEAD is answered where GET is. '
+             'A job is answered by its id, a number; each of them takes `dry-run` (1: it is checked, and not done) and `reason` (goes on record with '
+             'it) behind "?", and `depends`, `priority` and `comment` in its body.', '']
+    for title, ours in (("Ganeti's remote API", False), ('Our own', True)):
+        found = [(method, f'`{path}`', need.lower(), f'{"Queues a job. " if kind == "OP" else ""}{doc}', rest_takes(kind, what, parts))
+                 for method, path, need, kind, what, doc, parts in rest_routes() if kind != 'NONE' and path.startswith('/fettle/') == ours]
+        lines += [f'## {title}', '', *table(('method', 'path', 'who', '', 'takes'), found)]
+    none = [(method, f'`{path}`', what) for method, path, _, kind, what, _, _ in rest_routes() if kind == 'NONE']
+    lines += ['## What there is not', '', 'Answered with 501 and this reason.', '', *table(('method', 'path', 'why'), none)]
+    return '\n'.join(lines)
+
+
 def found_text(facts, masks):
     found = [' or '.join(facts[name.strip()] for name in mask.split('|')) for mask in masks if mask != 'ANY']
     return ', '.join(found) or 'whatever is there'

@@ -10,9 +10,12 @@
 #include "core/rapi/rapi_rows.h"
 
 #define PIECE_BYTES KIB(64) /* written over at once */
+#define BUSY_MS 500         /* until luxid is asked again for a page that it had no time for … */
+#define BUSY_TRIES 120      /* … so often: what has begun cannot be refused any more */
 
 struct bulk {
     struct http_bytes bytes;
+    const struct env *env;
     struct rapi_luxid *luxid;
     enum face face;
     const char *resource, *field; /* of whose keys */
@@ -84,6 +87,21 @@ static bool ask_page(struct bulk *bulk, GError **error)
     return true;
 }
 
+/* Another page, after the first. */
+static bool ask_again(struct bulk *bulk, GError **error)
+{
+    for (guint tries = 0;; tries++) {
+        g_autoptr(GError) local = NULL;
+        if (ask_page(bulk, &local))
+            return true;
+        if (fettle_error_is(local, TEMPORARY) && tries < BUSY_TRIES &&
+            env_sleep(bulk->env, BUSY_MS))
+            continue;
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+}
+
 /* --- writing over --- */
 
 static void write_row(struct bulk *bulk)
@@ -113,7 +131,7 @@ static bool write_more(struct bulk *bulk, GError **error)
             return false;
         }
         if (bulk->next < bulk->keys->len) {
-            if (!ask_page(bulk, error))
+            if (!ask_again(bulk, error))
                 return false;
             continue;
         }
@@ -142,6 +160,7 @@ static struct bulk *bulk_new(struct rapi_call *call, GPtrArray *keys)
     struct rapi_page page = rapi_page_of(route->face, route->what);
     struct bulk *bulk = g_new0(struct bulk, 1);
     bulk->bytes = (struct http_bytes){.read = bulk_read, .free = bulk_free};
+    bulk->env = call->rapi->env;
     bulk->luxid = call->rapi->luxid;
     bulk->face = route->face;
     bulk->resource = route->what;

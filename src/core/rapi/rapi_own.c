@@ -86,12 +86,21 @@ struct http_answer *rapi_own_metrics(struct rapi_call *call, GError **error)
 
 /* --- objects --- */
 
-/* Fields of one object by an old call, a row; NULL: an error, or none. */
+static void set_strange(const char *method, GError **error)
+{
+    fettle_set_error(error, PROTOCOL, "luxid: %s: the answer is none that it can have", method);
+}
+
+/* Fields of one object by an old call, a row of as many values. */
 static json_t *ask_row(struct rapi_call *call, const char *method, const char *name, json_t *fields,
                        GError **error)
 {
+    size_t count = json_array_size(fields);
     json_autoptr rows = rapi_ask(call, method, json_make("[[s]o]", name, fields), error);
-    return json_incref(json_array_get(rows, 0));
+    json_t *row = json_array_get(rows, 0);
+    if (rows && json_array_size(row) != count)
+        set_strange(method, error);
+    return json_array_size(row) == count ? json_incref(row) : NULL;
 }
 
 static const struct {
@@ -110,8 +119,8 @@ struct http_answer *rapi_own_node_role(struct rapi_call *call, GError **error)
     for (size_t i = 0; letter && i < G_N_ELEMENTS(roles); i++)
         if (!strcmp(roles[i].letter, letter))
             return rapi_answer(json_string(roles[i].word));
-    if (letter)
-        fettle_set_error(error, PROTOCOL, "luxid: QueryNodes: a role \"%s\" is not known", letter);
+    if (row)
+        set_strange("QueryNodes", error);
     return NULL;
 }
 
@@ -155,6 +164,10 @@ struct http_answer *rapi_own_wait(struct rapi_call *call, GError **error)
         return rapi_refuse(404, "job \"%s\" does not exist", id);
     if (!json_is_array(result))
         return rapi_answer(json_null());
+    if (json_array_size(result) != 2) {
+        set_strange("WaitForJobChange", error);
+        return NULL;
+    }
     return rapi_answer(json_make("{sO, sO}", "job_info", json_array_get(result, 0), "log_entries",
                                  json_array_get(result, 1)));
 }
@@ -272,10 +285,12 @@ struct http_answer *rapi_own_why(struct rapi_call *call, GError **error)
 {
     json_autoptr row = ask_row(call, "QueryInstances", rapi_var(call, "instance"),
                                json_make("[sss]", "name", "uuid", "status"), error);
-    if (!row)
-        return NULL;
     const char *name = json_string_value(json_array_get(row, 0));
     const char *uuid = json_string_value(json_array_get(row, 1));
+    if (row && (!name || !uuid))
+        set_strange("QueryInstances", error);
+    if (!name || !uuid)
+        return NULL;
     json_autoptr decisions =
         ask_objects(call, "decision", json_make("[sss]", "=", "subject", uuid), error);
     json_autoptr repairs =

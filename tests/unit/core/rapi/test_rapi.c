@@ -427,9 +427,17 @@ static void test_streamed(struct queue_world *w)
     /* Nobody is told more than there is to know. */
     g_autofree char *head = rapi_say("HEAD", "/2/instances?bulk=1", NULL);
     g_assert_true(g_str_has_prefix(head, "200 "));
-    /* luxid goes away between two pages: what was said is not whole, and shows it. */
     rapi_fail_next(FETTLE_ERROR_UNREACHABLE, "luxid does not answer");
     rapi_refused(502, "luxid does not answer", "GET", "/2/instances?bulk=1", NULL);
+    /* It has no time for the second page: that is asked for again, as what has begun cannot be
+     * refused. */
+    rapi_fail_after(3, FETTLE_ERROR_TEMPORARY, "too much at once");
+    json_autoptr later = rapi_get(200, "GET", "/2/instances?bulk=1", NULL);
+    g_assert_cmpuint(json_array_size(later), ==, MANY + 3);
+    /* It goes away before: what was said is not whole, and shows it. */
+    rapi_fail_after(3, FETTLE_ERROR_UNREACHABLE, "luxid does not answer");
+    g_autofree char *broken = rapi_say("GET", "/2/instances?bulk=1", NULL);
+    g_assert_true(g_str_has_suffix(broken, "(broken)"));
 }
 
 /* --- ours --- */

@@ -451,6 +451,51 @@ static void test_bad_types(void)
     world_tear_down();
 }
 
+/* --- users of REST, which are put on record in the same way --- */
+
+static void test_rapi_users(void)
+{
+    static const char good[] = "{\"name\":\"alice\",\"hash\":\"$y$one\",\"write\":true}";
+    const struct {
+        const char *more, *said;
+    } bad[] = {
+        {"{\"name\":\"a b\",\"hash\":\"$y$x\"}", "name: may have no blank"},
+        {"{\"name\":\"a:b\",\"hash\":\"$y$x\"}", "name: may have no blank"},
+        {"{\"name\":\"#a\",\"hash\":\"$y$x\"}", "name: may have no blank"},
+        {"{\"name\":\"a\\u202e\",\"hash\":\"$y$x\"}", "name: may have no blank"},
+        {"{\"name\":\"a\",\"hash\":\"secret\"}", "hash: must be a password as crypt(3) keeps one"},
+        {"{\"name\":\"a\",\"hash\":\"$y$x\\n\"}", "hash: must be a password as crypt(3) keeps one"},
+        {"{\"name\":\"\",\"hash\":\"$y$x\"}", "name: "},
+    };
+    storage_set_up(NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autofree char *said = type_call("add_rapi_user", bad[i].more);
+        if (!strstr(said, bad[i].said))
+            g_error("%s: %s", bad[i].said, said);
+    }
+    g_assert_cmpuint(config_count(world.wconf->committed, "rapi_user"), ==, 0);
+    assert_done(type_call("add_rapi_user", good));
+    assert_says(type_call("add_rapi_user", good),
+                "already_exists: REST user \"alice\" exists already; change it with: fettle rapi "
+                "user modify");
+    const struct rapi_user *alice = config_find(world.wconf->committed, "rapi_user", "alice", NULL);
+    g_assert_true(alice->write);
+    assert_done(type_call("change_rapi_user", "{\"user\":\"alice\",\"write\":0}"));
+    alice = config_find(world.wconf->committed, "rapi_user", "alice", NULL);
+    g_assert_false(alice->write);
+    g_assert_cmpstr(alice->hash, ==, "$y$one");
+    assert_done(type_call("change_rapi_user", "{\"user\":\"alice\",\"hash\":\"$y$two\"}"));
+    alice = config_find(world.wconf->committed, "rapi_user", "alice", NULL);
+    g_assert_false(alice->write);
+    g_assert_cmpstr(alice->hash, ==, "$y$two");
+    assert_says(type_call("change_rapi_user", "{\"user\":\"bob\",\"write\":1}"),
+                "unknown_entity: rapi_user \"bob\" does not exist");
+    assert_done(type_call("remove_rapi_user", "{\"user\":\"alice\"}"));
+    assert_says(type_call("remove_rapi_user", "{\"user\":\"alice\"}"),
+                "unknown_entity: rapi_user \"alice\" does not exist");
+    world_tear_down();
+}
+
 /* --- quota --- */
 
 static json_t *of_acme(json_t *args)
@@ -527,6 +572,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_limits/types/copies", test_type_of_copies);
     g_test_add_func("/wconf_work_limits/types/made", test_types_are_made);
     g_test_add_func("/wconf_work_limits/types/bad", test_bad_types);
+    g_test_add_func("/wconf_work_limits/rapi-users", test_rapi_users);
     g_test_add_func("/wconf_work_limits/quota", test_quota);
     g_test_add_func("/wconf_work_limits/quota/less", test_quota_of_less);
     g_test_add_func("/wconf_work/default-type", test_default_type);

@@ -14,6 +14,7 @@ static struct {
     enum rapi_access access;
     enum fettle_error code;
     const char *message;
+    guint fails_after;
     const char *type;
     struct http_answer *answer;
     char *last_user;
@@ -35,7 +36,7 @@ static json_t *call(struct rapi_luxid *luxid, enum face face, const char *method
     rig.calls++;
     g_free(rig.last_user);
     rig.last_user = g_strdup(user ? user : "");
-    if (rig.code != FETTLE_ERROR_COUNT) {
+    if (rig.code != FETTLE_ERROR_COUNT && rig.fails_after-- == 0) {
         json_decref(args);
         g_set_error_literal(error, FETTLE_ERROR, (int)rig.code, rig.message);
         rig.code = FETTLE_ERROR_COUNT;
@@ -195,6 +196,12 @@ const char *rapi_header(const char *name)
 
 void rapi_fail_next(enum fettle_error code, const char *message)
 {
+    rapi_fail_after(0, code, message);
+}
+
+void rapi_fail_after(guint calls, enum fettle_error code, const char *message)
+{
+    rig.fails_after = calls;
     rig.code = code;
     rig.message = message;
 }

@@ -11,8 +11,9 @@
 void rapi_case(const char *path, void (*test)(struct queue_world *w));
 /* Who asks from now on, and what he may; "alice", who may write, at first. */
 void rapi_be(const char *name, enum rapi_access access);
-/* The next call fails so; code FETTLE_ERROR_COUNT: as luxid answers it. */
+/* The next call fails so; or one after that many others. */
 void rapi_fail_next(enum fettle_error code, const char *message);
+void rapi_fail_after(guint calls, enum fettle_error code, const char *message);
 /* Asks, and reads all of the answer: "200 {…}"; free it. `body` NULL: none; `target`: path and what
  * stands behind "?". */
 char *rapi_say(const char *method, const char *target, const char *body);

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Who reaches REST and means it no good: silent connections, halves of handshakes and of requests, guessed passwords from many addresses. All along a
+good client is answered, by the same process."""
+import os
+import resource
+import socket
+import ssl
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
+import e2e  # noqa: E402  pylint: disable=wrong-import-position
+import rest  # noqa: E402  pylint: disable=wrong-import-position
+from e2e import title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
+
+CROWD, ADDRESSES = (2000, 40) if e2e.LONG else (300, 10)
+HALVES = (b'', b'\x16', b'\x16\x03\x01\x02\x00\x01', b'GET / HTTP/1.1\r\n', b'\x80' * 100)
+lab = good = None
+
+
+class Good(e2e.Beside):
+    """A client at an address of its own, which is answered while others attack."""
+
+    def __init__(self):
+        super().__init__()
+        self.answered, self.error = 0, None
+
+    def run(self):
+        while not self.over and not self.error:
+            try:
+                assert good.get('/2/info')['name']
+                self.answered += 1
+            except Exception as error:  # pylint: disable=broad-except
+                self.error = error
+
+    def goes_on(self, since):
+        if self.error:
+            raise self.error
+        return self.answered >= since + 5
+
+
+class attacked:  # pylint: disable=invalid-name
+    """The good client beside what is done: it is answered all the time, and by the same process at the end."""
+
+    def __enter__(self):
+        self.before = good.daemon()
+        self.good = Good()
+        self.good.__enter__()
+        return self
+
+    def is_answered(self):
+        since = self.good.answered
+        wait_until('the good client is answered', lambda: self.good.goes_on(since), 60)
+
+    def __exit__(self, kind, *_):
+        try:
+            if not kind:
+                self.is_answered()
+        finally:
+            self.good.__exit__()
+        if not kind:
+            now = good.daemon()
+            assert (now['pid'], now['restarts']) == (self.before['pid'], self.before['restarts']), (now, self.before)
+
+
+def connect(number):
+    return socket.create_connection(('127.0.0.1', good.daemon_port), 60, (f'127.66.0.{number % ADDRESSES + 1}', 0))
+
+
+def close(lines):
+    for line in lines:
+        line.close()
+
+
+@title('/attack/rapid/silent-and-half-handshakes')
+def test_handshakes():
+    with attacked() as attack:
+        lines = []
+        for number in range(CROWD):
+            try:
+                line = connect(number)
+                line.sendall(HALVES[number % len(HALVES)])
+                lines.append(line)
+            except OSError:
+                pass  # it had enough of that address
+        assert len(lines) >= CROWD // 2, len(lines)
+        attack.is_answered()
+        close(lines)
+
+
+@title('/attack/rapid/half-requests')
+def test_requests():
+    context = good.context()
+    with attacked() as attack:
+        lines = []
+        for number in range(CROWD // 5):
+            try:
+                line = context.wrap_socket(connect(number), server_hostname='127.0.0.1')
+                line.sendall(b'PUT /2/tags?tag=x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n' + (b'\r\n{' if number % 2 else b'X: '))
+                lines.append(line)
+            except (OSError, ssl.SSLError):
+                pass
+        attack.is_answered()
+        close(lines)
+
+
+@title('/attack/rapid/guessed-passwords')
+def test_guesses():
+    """An address has ten tries a minute; so many cost little, and who knows his own is not kept waiting by them."""
+    guesser, codes = rest.Rest(lab), []
+    with attacked() as attack:
+        for number in range(ADDRESSES):
+            guesser.source = f'127.67.0.{number + 1}'
+            codes.append([guesser.ask('GET', '/2/info', user=f'alice:guess{index}')[0] for index in range(12)])
+        attack.is_answered()
+    assert all(of_address == [401] * 10 + [429] * 2 for of_address in codes), codes
+
+
+@title('/attack/rapid/no-sanitizer-report')
+def test_logs():
+    e2e.check_logs(lab)
+
+
+def main():
+    global lab, good
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    with e2e.new_lab(nodes=1) as lab:
+        good = rest.Rest(lab)
+        good.source, good.user = '127.77.0.1', 'alice:one'
+        lab.run('rapi', 'user', 'add', 'alice', typed='one\n')
+        good.daemon_port = good.daemon()['port']
+        wait_until('REST answers', listens, 60)
+        e2e.run(test_handshakes, test_requests, test_guesses, test_logs)
+
+
+def listens():
+    try:
+        return good.ask('GET', '/2/info')[0] == 200
+    except OSError:
+        return False
+
+
+main()
