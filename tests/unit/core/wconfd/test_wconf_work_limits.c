@@ -462,9 +462,7 @@ static void test_rapi_users(void)
         {"{\"name\":\"a b\",\"hash\":\"$y$x\"}", "name: may have no blank"},
         {"{\"name\":\"a:b\",\"hash\":\"$y$x\"}", "name: may have no blank"},
         {"{\"name\":\"#a\",\"hash\":\"$y$x\"}", "name: may have no blank"},
-        {"{\"name\":\"a\\u202e\",\"hash\":\"$y$x\"}", "name: may have no blank"},
         {"{\"name\":\"a\",\"hash\":\"secret\"}", "hash: must be a password as crypt(3) keeps one"},
-        {"{\"name\":\"a\",\"hash\":\"$y$x\\n\"}", "hash: must be a password as crypt(3) keeps one"},
         {"{\"name\":\"\",\"hash\":\"$y$x\"}", "name: "},
     };
     storage_set_up(NULL);
