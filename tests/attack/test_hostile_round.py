@@ -60,10 +60,10 @@ def record():
 
 
 def of_file(path):
-    """Images of the other guests, whose writes never rest, only by whose they are."""
+    """Images of the other guests, whose writes never rest, and figures for monitoring only by whose they are."""
     about = os.lstat(path)
     found = [about.st_uid, stat.S_IMODE(about.st_mode), stat.S_IFMT(about.st_mode)]
-    if stat.S_ISREG(about.st_mode) and not re.search(r'\.disk\d+\.raw$', path):
+    if stat.S_ISREG(about.st_mode) and not re.search(r'\.disk\d+\.raw$|/run/stats/[^/]+\.stats$', path):
         found.append(about.st_mtime_ns)
         if about.st_size < SMALL:
             with open(path, 'rb') as file:

@@ -382,7 +382,7 @@ def test_queries():
     lacking = [kind for kind in kinds if SHOWN_BY.get(kind, (kind, 'list')) not in described]
     assert not lacking, lacking
     lists = {noun for noun, verb in described if verb == 'list'}
-    assert lists - {'tag', 'recovery', 'storage-service', 'volume-type'} <= kinds, lists - kinds
+    assert lists - {'tag', 'recovery', 'storage-service', 'volume-type', 'metrics'} <= kinds, lists - kinds
 
 
 def lines(*words):
@@ -577,6 +577,7 @@ OTHER_DOORS = {
     ('cluster', 'export'): 'reads the store of this host, also when no daemon runs',
     ('cluster', 'backup'): 'the same',
     ('cluster', 'keys'): 'prints a table that is the same everywhere',
+    ('metrics', 'list'): 'the same',
     ('cleanup', None): 'is one commit of fettle-wconfd, and no job',
     ('storage-service', 'disable'): 'the same',
     ('storage-service', 'enable'): 'the same',
