@@ -1,6 +1,7 @@
 /*
- * Rows and getters of queries, for the files query_*.c and core/verify only: the getters that
- * proto/fields.def names, and the rows that are no objects of the configuration.
+ * Rows and getters of queries, for the files query_*.c, core/verify and what watches changes
+ * (core/queue/watch_changes.h) only: the getters that proto/fields.def names, and the rows that are
+ * no objects of the configuration.
  */
 #pragma once
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "core/queue/node_figures.h"
+#include "core/queue/metrics/node_figures.h"
 #include "proto/metrics/metric_text.h"
 
 #define SERIES_MOST 1500

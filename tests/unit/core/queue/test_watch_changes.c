@@ -142,7 +142,6 @@ static void test_begin(void)
 {
     struct queue_world *w = queue_world_new(1);
     struct client client;
-
     queue_submit(w, NULL);
     client_begin(&client, w, "{\"job\": [\"id\"]}");
     g_assert_cmpuint(strlen(client.stream), ==, 36);
@@ -158,7 +157,6 @@ static void test_job(void)
 {
     struct queue_world *w = queue_world_new(1);
     struct client client;
-
     client_begin(&client, w, "{\"job\": [\"id\", \"status\"], \"instance\": []}");
     queue_submit(w, NULL);
     queue_child_named(w, 1);
@@ -178,7 +176,6 @@ static void test_instance(void)
 {
     struct queue_world *w = queue_world_new(1);
     struct client client;
-
     put_instance(w, WEB1, "web1", 256);
     fake_settle(w->world);
     client_begin(&client, w,
@@ -530,11 +527,6 @@ static void test_bad_input(void)
     refuse_kinds(&client, "{\"job\": [], \"moon\": [], \"sun\": [], \"star\": []}",
                  "kinds: \"moon\" " NOT_KNOWN);
     refuse_kinds(&client, "{\"nodegroup\": [\"name\"]}", "kinds: \"nodegroup\" " NOT_KNOWN);
-    refuse_kinds(
-        &client, "{\"node\": [\"mfree\"]}",
-        "kinds.node: the nodes are asked for \"mfree\", so it changes untold; it can be had "
-        "by Query only");
-    refuse_kinds(&client, "{\"lock\": [\"nope\"]}", "kinds.lock: there is no field \"nope\"");
     refuse_kinds(&client, "{\"job\": \"id\"}", "kinds.job: must be a list of at most 512 fields");
     refuse_kinds(&client, "{\"job\": [\"id\", 1]}", "kinds.job[1]: must be a text");
     refuse_kinds(&client, "{\"job\": [\"id\", \"nope\"]}", "kinds.job: there is no field \"nope\"");

@@ -237,6 +237,19 @@ static void test_locks_begin(void)
     queue_world_free(w);
 }
 
+/* What nodes are asked for changes untold, and a field that there is not is none of any kind. */
+static void test_bad_input(void)
+{
+    struct queue_world *w = queue_world_new(1);
+    queue_refuse(
+        w, "WatchChanges", json_make("[{s[s]}]", "node", "mfree"), FETTLE_ERROR_WRONG_INPUT,
+        "WatchChanges: kinds.node: the nodes are asked for \"mfree\", so it changes untold; "
+        "it can be had by Query only");
+    queue_refuse(w, "WatchChanges", json_make("[{s[s]}]", "lock", "nope"), FETTLE_ERROR_WRONG_INPUT,
+                 "WatchChanges: kinds.lock: there is no field \"nope\"");
+    queue_world_free(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -247,5 +260,6 @@ int main(int argc, char **argv)
     g_test_add_func("/watch-kinds/brake", test_brake);
     g_test_add_func("/watch-kinds/locks", test_locks);
     g_test_add_func("/watch-kinds/locks-begin", test_locks_begin);
+    g_test_add_func("/watch-kinds/bad-input", test_bad_input);
     return g_test_run();
 }

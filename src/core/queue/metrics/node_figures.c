@@ -1,5 +1,5 @@
 /* See node_figures.h. */
-#include "core/queue/node_figures.h"
+#include "core/queue/metrics/node_figures.h"
 
 #include "core/report/faults.h"
 #include "core/report/reports.h"

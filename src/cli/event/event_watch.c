@@ -1,5 +1,5 @@
 /* See event_watch.h. */
-#include "cli/commands/event_watch.h"
+#include "cli/event/event_watch.h"
 
 #include <stdio.h>
 #include <string.h>

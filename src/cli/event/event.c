@@ -5,8 +5,8 @@
 #include "cli/cli.h"
 
 #include "base/time_text.h"
-#include "cli/commands/event_watch.h"
 #include "cli/commands/list.h"
+#include "cli/event/event_watch.h"
 #include "cli/filter_text.h"
 #include "cli/pattern.h"
 #include "proto/records.h"

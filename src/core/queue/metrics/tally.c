@@ -1,7 +1,7 @@
 /* See tally.h. */
-#include "core/queue/tally.h"
+#include "core/queue/metrics/tally.h"
 
-#include "core/queue/counts.h"
+#include "core/queue/metrics/counts.h"
 #include "core/repair/tags.h"
 
 /* Bounds in seconds, each as OpenMetrics writes it; from a no-op to the copy of a disk. */

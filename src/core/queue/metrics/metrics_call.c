@@ -1,11 +1,11 @@
 /* See metrics_call.h. */
-#include "core/queue/metrics_call.h"
+#include "core/queue/metrics/metrics_call.h"
 
 #include "core/config/allocated.h"
 #include "core/job/job_state.h"
-#include "core/queue/counts.h"
-#include "core/queue/node_figures.h"
-#include "core/queue/tally.h"
+#include "core/queue/metrics/counts.h"
+#include "core/queue/metrics/node_figures.h"
+#include "core/queue/metrics/tally.h"
 #include "core/repair/tags.h"
 
 struct metrics {
