@@ -4,6 +4,7 @@
 
 #define AGAIN_MS 10000 /* after a place or a registration that was refused */
 #define SPACE_PERIOD 6 /* beats */
+#define TRASH_MS 10000 /* that nobody sees to is swept then */
 #define IDLE_MS (60 * 1000)
 
 void volume_member_ref(struct volume_member *member)
@@ -95,13 +96,43 @@ static bool join(struct volume_member *member)
 
 /* --- turns --- */
 
+/* Trash that no sweep has seen, and that nobody is about to remove: by a person's word, or of what
+ * recovery has settled. */
+static bool has_new_trash(const struct volume_member *member)
+{
+    const struct config *config = volume_member_config(member);
+    g_autoptr(GPtrArray) all = config_backend_trash(config, member->backend->uuid);
+    bool found = false;
+    for (guint i = 0; i < all->len && !found; i++) {
+        const struct trash *trash = all->pdata[i];
+        g_autofree char *key = config_trash_key(trash->backend, trash->name), *uuid = NULL;
+        guint64 version = 0, claim;
+        config_get(config, "trash", key, &version);
+        found = version > member->swept && volume_data_parse(trash->name, &uuid, &claim) &&
+                !volume_is_under_way(config, trash->resource_type, uuid, 0);
+    }
+    return found;
+}
+
+/* Whoever works here removes by himself what he has put there, mostly before that is over. */
+static gint64 next_sweep(struct volume_member *member, gint64 now)
+{
+    if (member->sweeping || !has_new_trash(member))
+        member->trash_ms = 0;
+    else if (!member->trash_ms)
+        member->trash_ms = now + TRASH_MS;
+    return member->trash_ms ? MIN(member->sweep_ms, member->trash_ms) : member->sweep_ms;
+}
+
 /* How long none is due. */
 static guint sweep(struct volume_member *member)
 {
     gint64 now = volume_caller_ms(&member->caller);
-    if (member->sweeping || now < member->sweep_ms)
-        return member->sweeping ? IDLE_MS : (guint)MIN(member->sweep_ms - now, IDLE_MS);
+    gint64 due = next_sweep(member, now);
+    if (member->sweeping || now < due)
+        return member->sweeping ? IDLE_MS : (guint)MIN(due - now, IDLE_MS);
     member->sweeping = true;
+    member->swept = config_serial(volume_member_config(member));
     member->sweep_ms = now + VOLUME_SWEEP_MS;
     volume_member_ref(member);
     task_spawn(NULL, volume_sweep_run, member);

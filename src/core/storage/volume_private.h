@@ -27,9 +27,11 @@ struct volume_member {
     bool over;     /* the back end is this node's no more */
     bool sweeping, measuring;
     gint64 sweep_ms, space_ms; /* boot clock: not before */
-    guint sweep_pause_ms;      /* after the last sweep, which has failed; 0: it has not */
-    bool stayed;               /* something that it would have removed did */
-    guint left;                /* that the last sweep could not prove to be nobody's */
+    gint64 trash_ms;      /* the same, of a sweep for the sake of new trash; 0: there is none */
+    guint64 swept;        /* serial of the copy when the last sweep began */
+    guint sweep_pause_ms; /* after the last sweep, which has failed; 0: it has not */
+    bool stayed;          /* something that it would have removed did */
+    guint left;           /* that the last sweep could not prove to be nobody's */
 };
 
 /* A row under a claim of the caller's, with the resource as the copy had it then. */

@@ -254,6 +254,24 @@ static void test_sweeps(void)
     volumes_tear_down();
 }
 
+/* What becomes trash by nobody who works there goes within seconds. */
+static void test_discarded(void)
+{
+    start_after(changes_of(volume_in("available", VOLUME1 ".1"), NULL));
+    volumed_start(1);
+    fake_advance(world.world, MADE_MS);
+    volumes_set_cluster(json_make("{s:s}", "recovery_rectify_unstable", "all"));
+    put_data(OTHER ".1");
+    g_free(storage_ask(world.watcher, "discard_data",
+                       json_make("{s:s,s:s,s:s}", "backend", DIR1, "resource_type", "Volume",
+                                 "name", OTHER ".1")));
+    g_assert_cmpuint(config_count(wconf_config(world.wconf), "trash"), ==, 1);
+    fake_advance(world.world, 30000);
+    g_assert_false(fake_volumes_has(volumes, OTHER ".1"));
+    g_assert_cmpuint(config_count(wconf_config(world.wconf), "trash"), ==, 0);
+    volumes_tear_down();
+}
+
 /* However much stays, as copies share its data, all else goes. */
 static void test_much_stays(void)
 {
@@ -471,6 +489,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/volume-sweep/drops-what-was-made#CLN-57", test_drops_what_was_made);
+    g_test_add_func("/volume-sweep/discarded", test_discarded);
     g_test_add_func("/volume-sweep/moved-on#CLN-17", test_moved_on);
     g_test_add_func("/volume-sweep/gone#CLN-18", test_gone);
     g_test_add_func("/volume-sweep/looks", test_looks);
