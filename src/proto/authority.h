@@ -77,6 +77,9 @@ struct authority_ops {
     /* --- a node's own certificates --- */
     /* What they are. Does not wait. CORRUPT, STORAGE. */
     bool (*status)(struct authority *authority, struct keys_status *status, GError **error);
+    /* Whether the certificate of its front end may be another one than status() has told last:
+     * others write it. */
+    bool (*is_stale)(struct authority *authority);
     /* Trusts these authorities (PEM, in order) and no other, synced; the first one signs. The same
      * again does nothing. WRONG_INPUT: the text; WRONG_STATE: none of them has signed the node's
      * own certificate. */

@@ -164,6 +164,12 @@ def renew_certificate(node):
     return shown
 
 
+def of_another_authority():
+    """Nodes whose front end shows a certificate that is of nobody whom the cluster trusts, as verify has it."""
+    said = lab.run('cluster', 'verify', check=False)[1]
+    return {node for node in ('node1', NODE) if f'node {node}: the certificate of its front end of the API is of no authority of the cluster any more' in said}
+
+
 @title('/api-fronts/new-keys-of-the-cluster#SAF-100')
 def test_keys():
     """One is on the master, one elsewhere: both serve all along, and show the new authority's certificate when they are told to."""
@@ -184,6 +190,7 @@ def test_keys():
     for node in ('node1', NODE):
         assert f"node {node} has a front end of the API, which shows the certificate that it had. If that is of the cluster's authority: " \
             'fettle api renew-certificate there, and give its clients the new ca.crt\n' in out, out
+    wait_until('verify tells both', lambda: of_another_authority() == {'node1', NODE}, v.PATIENCE_S)
     for at in (front, other):
         assert serves(at), 'the one before is not shown on'
         renew_certificate(at.node)
@@ -191,6 +198,7 @@ def test_keys():
         at.authority = authority()
         wait_until(f'that of {at.node} serves', lambda at=at: serves(at), v.PATIENCE_S)
         at.ask('POST', f'/volume/v3/{at.project}/types', {'volume_type': {'name': f'of {at.node}'}}, at.login()[1])
+    wait_until('verify tells none', lambda: not of_another_authority(), v.PATIENCE_S)
     lab.cli('api', 'remove', '--node', 'node1', '--yes')
     os.replace(clouds + '.kept', clouds)
     other = None

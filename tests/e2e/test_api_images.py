@@ -63,7 +63,7 @@ class Upload:
 def comes(image):
     """Some of its bytes are on the disk: whoever sends them has been let in."""
     folder = os.path.join(v.place('dir1'), 'images')
-    return any(entry.name.startswith(image) and entry.stat().st_blocks for entry in os.scandir(folder))
+    return os.path.isdir(folder) and any(entry.name.startswith(image) and entry.stat().st_blocks for entry in os.scandir(folder))
 
 
 def put(image, data, chunked=False):

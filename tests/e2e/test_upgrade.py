@@ -3,6 +3,7 @@
 moment to the next, then the daemon is asked to end (SIGTERM) and its supervisor starts the new file. No job fails, none
 runs twice, and what a job holds it keeps. The newer programs are those of a build in which every record – objects, arguments,
 answers, opcodes, job files – has one field more, so that each of two that talk knows what the other does not.
+FETTLE_LONG=1: images come and go meanwhile, too.
 """
 import json
 import os
@@ -14,7 +15,11 @@ import threading
 import time
 import uuid
 
+import api
 import e2e
+import test_api_images as images
+import test_images as i
+import test_volumes as v
 import units
 import bench_wconfd
 from e2e import fettlelib, title, wait_until
@@ -284,6 +289,89 @@ def test_all():
         e2e.verify_clean(lab, PATIENCE_S)
 
 
+# --- images on their way ---
+
+MEMBERS = (('volumed', 'node1'), ('volumed', 'node2'))
+BYTES = os.urandom(8 << 20) + b'end'
+
+
+def begin_images():
+    v.add_backend('dir1', 'node1', 'node2')
+    lab.cli('backend', 'modify', 'dir1', '--images', 'yes')
+    images.front = api.init(lab)
+    wait_until('somebody can log in', images.front.can_log_in, PATIENCE_S)
+    images.TOKEN = images.front.login()[1]
+
+
+def sent(image):
+    """Whether all of it was taken."""
+    try:
+        return images.put(image, BYTES)[0] == 204
+    except api.HUNG_UP:
+        return False
+
+
+def taken_and_given(image, name):
+    """What was sent is there, comes back and can go."""
+    wait_until('what was asked for shows', lambda: images.status_of(name) == 'active', PATIENCE_S)  # who is asked follows the master
+    status, _, body = images.ask('GET', f'/images/{image}/file')
+    assert (status, body) == (200, BYTES)
+    assert images.ask('DELETE', f'/images/{image}')[0] == 204
+    wait_until('it is gone', lambda: name not in i.images(), PATIENCE_S)
+    i.check('dir1')
+
+
+def half_sent(name):
+    image = images.made(name)
+    upload = images.Upload(image, len(BYTES))
+    upload.send(BYTES[:4 << 20])
+    wait_until('a member has some of it', lambda: images.comes(image), PATIENCE_S)
+    return image, upload
+
+
+def upload_during(version, *daemons, passes):
+    """Those are replaced in the middle of it. It passes, or it comes to nothing, and the same again passes."""
+    name = f'{version}-{daemons[0][0]}'
+    image, upload = half_sent(name)
+    for daemon, node in daemons:
+        upgrade(daemon, node, version)
+    try:
+        upload.send(BYTES[4 << 20:])
+        status = upload.end()[0]
+    except api.HUNG_UP:
+        status = None
+    upload.gone()
+    assert status == 204 or not passes, (name, status)
+    if status != 204:
+        wait_until('nothing has come of it', lambda: images.status_of(name) == 'queued', PATIENCE_S)
+        wait_until('it can be repeated', lambda: sent(image), PATIENCE_S)
+    taken_and_given(image, name)
+
+
+def upload_between(when):
+    image = images.made(when)
+    assert sent(image), when
+    taken_and_given(image, when)
+
+
+@title('/upgrade/images-on-their-way#FUT-12,SAF-60')
+def test_images():
+    """By a front end that is newer than master and members, and by one that is older; and while each of them is replaced."""
+    begin_images()
+    upload_during(NEWER, ('apid', 'node1'), passes=False)
+    assert is_newer('apid') and not is_newer('wconfd') and not is_newer('volumed')
+    upload_between('by-a-newer-one')
+    upload_during(NEWER, ('wconfd', 'node1'), passes=True)
+    upload_during(OLDER, ('apid', 'node1'), passes=False)
+    assert not is_newer('apid') and is_newer('wconfd') and not is_newer('volumed')
+    upload_between('by-an-older-one-with-a-newer-master')
+    upload_during(NEWER, *MEMBERS, passes=False)
+    upload_between('by-an-older-one')
+    upload_during(OLDER, ('wconfd', 'node1'), passes=True)
+    upload_between('to-newer-members')
+    upload_during(OLDER, *MEMBERS, passes=False)
+
+
 @title('/upgrade/no-sanitizer-report')
 def test_logs():
     e2e.check_logs(lab)
@@ -295,4 +383,6 @@ if __name__ == '__main__':
         newer = build_newer()
         units.copy_programs(e2e.build(), programs)
         with fettlelib.Lab(programs, options=('--candidates', '2')) as lab:
-            e2e.run(test_wconfd, test_luxid, test_job_program, test_all, test_logs)
+            i.lab = v.lab = images.lab = lab
+            v.folder = os.path.join(lab.directory, 'shared')
+            e2e.run(test_wconfd, test_luxid, test_job_program, test_all, *((test_images,) if e2e.LONG else ()), test_logs)

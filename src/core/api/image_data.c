@@ -171,7 +171,8 @@ static void take_back(struct upload *upload)
     struct reset_state_args args = {.commit_id = commit_id,
                                     .resource_type = RESOURCE_IMAGE,
                                     .resource = upload->image,
-                                    .status = (char *)"queued"};
+                                    .status = (char *)"queued",
+                                    .row = upload->row};
     record_autoptr(commit_result) result = cell_call(api->cell, "reset_state", &args, NULL);
 }
 

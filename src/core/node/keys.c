@@ -29,6 +29,8 @@ void keys_clear(struct node_core *node)
 struct keys_status *keys_report(struct node_core *node)
 {
     struct authority *authority = node->env->authority;
+    if (has_keys(authority) && authority->ops->is_stale && authority->ops->is_stale(authority))
+        keys_clear(node);
     if (!node->keys && has_keys(authority)) {
         record_autoptr(keys_status) status = keys_status_new();
         if (authority->ops->status(authority, status, NULL))

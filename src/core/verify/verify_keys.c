@@ -6,6 +6,8 @@
 
 #include "proto/invitation.h"
 
+#define RENEW "; renew the keys: fettle cluster renew-keys"
+
 /* Beginning of a line, or NULL if it is time enough. */
 static char *ends_soon(const struct look *look, guint64 ends)
 {
@@ -14,15 +16,14 @@ static char *ends_soon(const struct look *look, guint64 ends)
     g_autofree char *time = look_time_text((gint64)ends);
     if (!ends || ends > now + KEYS_END_SOON_S)
         return NULL;
-    return g_strdup_printf("%s %s; renew the keys: fettle cluster renew-keys",
-                           ends <= now ? "has ended" : "ends", time);
+    return g_strdup_printf("%s %s", ends <= now ? "has ended" : "ends", time);
 }
 
 static void verify_cluster(struct look *look, const struct keys_progress *keys)
 {
     g_autofree char *soon = ends_soon(look, keys->ends);
     if (soon)
-        look_problem(look, "keys: the certificate of the authority %s", soon);
+        look_problem(look, "keys: the certificate of the authority %s" RENEW, soon);
     if (keys->phase == RENEWAL_NONE)
         return;
     look_note(look,
@@ -44,13 +45,33 @@ static bool is_same(const struct keys_status *one, const struct keys_status *oth
     return true;
 }
 
+static void verify_front_end(struct look *look, const struct node *node,
+                             const struct keys_status *keys)
+{
+    g_autofree char *soon = ends_soon(look, keys->front_end_ends);
+    if (!config_get(look->config, "api_front_end", node->uuid, NULL) || !keys->front_end_ends)
+        return;
+    if (keys->front_end_strange)
+        look_problem(
+            look,
+            "node %s: the certificate of its front end of the API is of no authority of "
+            "the cluster any more, so clients with the new ca.crt refuse it; there: fettle "
+            "api renew-certificate",
+            node->name);
+    else if (soon)
+        look_problem(look,
+                     "node %s: the certificate of its front end of the API %s; make another one "
+                     "there: fettle api renew-certificate",
+                     node->name, soon);
+}
+
 static void verify_certificate(struct look *look, const struct node *node,
                                const struct keys_status *keys)
 {
     const struct node_report *master = reports_of(look->reports, look->cluster->master_node);
     g_autofree char *soon = ends_soon(look, keys->ends);
     if (soon)
-        look_problem(look, "node %s: its certificate %s", node->name, soon);
+        look_problem(look, "node %s: its certificate %s" RENEW, node->name, soon);
     if (!*keys->issuer)
         look_problem(look,
                      "node %s: its certificate is of no authority that it trusts: its next "
@@ -73,8 +94,10 @@ static void verify_node(struct look *look, const struct node *node)
                      "node %s: was offline while the keys of the cluster were renewed, and nobody "
                      "believes it; when it is back: %s",
                      node->name, back);
-    else if (report && report->keys)
+    else if (report && report->keys) {
         verify_certificate(look, node, report->keys);
+        verify_front_end(look, node, report->keys);
+    }
 }
 
 void verify_keys(struct look *look)

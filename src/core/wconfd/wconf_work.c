@@ -470,6 +470,19 @@ static void reset(struct wconf *wconf, struct rpc_request *request,
     wconf_work_commit(wconf, request, args->commit_id, changes, NULL);
 }
 
+/* The row that is named, if one is. */
+static bool is_there(const struct wconf *wconf, const struct reset_state_args *args,
+                     const struct resource *resource, GError **error)
+{
+    g_autofree char *key = config_work_key(args->resource_type, resource->uuid);
+    const struct worker *row = config_get(wconf->head, "worker", key, NULL);
+    if (!args->row || (row && row->id == args->row))
+        return true;
+    fettle_set_error(error, REFUSED, "%s %s: its work %" G_GUINT64_FORMAT " has ended",
+                     resource_kind(resource->type), resource_name(resource), args->row);
+    return false;
+}
+
 void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request)
 {
     GError *error = NULL;
@@ -483,7 +496,8 @@ void wconf_handle_reset_state(struct wconf *wconf, struct rpc_request *request)
     const struct volume *volume = resource.type == RESOURCE_VOLUME && resource.exists
                                       ? config_get(wconf->head, "volume", resource.uuid, NULL)
                                       : NULL;
-    if (resource.exists && may_be(&resource, args->status, &error) &&
+    if (resource.exists && is_there(wconf, args, &resource, &error) &&
+        may_be(&resource, args->status, &error) &&
         (!volume || !attachment_of(volume) || attachment_need_none(wconf->head, volume, &error)))
         reset(wconf, request, args, &resource);
     else

@@ -493,6 +493,7 @@ static const struct authority_ops ops = {
     .has_key_of = authority_has_key_of,
     .check_proof = authority_check_proof,
     .status = authority_status,
+    .is_stale = authority_is_stale,
     .trust = authority_trust,
     .request = authority_request,
     .certify = authority_certify,

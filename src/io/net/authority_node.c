@@ -1,6 +1,9 @@
 /* The certificates of this node, and whom it trusts. See authority_private.h. */
 #include <string.h>
 
+#include "base/limits.h"
+#include "io/api_conf.h"
+#include "io/api_place.h"
 #include "io/files.h"
 #include "io/net/authority_private.h"
 #include "io/net/certs.h"
@@ -9,6 +12,45 @@
 #include "proto/rpc.h"
 
 /* --- what they are --- */
+
+/* What is not there is all zeros. */
+static void look_at_front_end(const struct node_paths *paths, struct stat ret[2])
+{
+    g_autofree char *conf = api_conf_path(paths), *pem = api_pem_path(paths);
+    memset(ret, 0, 2 * sizeof *ret);
+    stat(conf, &ret[0]);
+    stat(pem, &ret[1]);
+}
+
+static bool is_same_file(const struct stat *one, const struct stat *other)
+{
+    return one->st_ino == other->st_ino && one->st_size == other->st_size &&
+           one->st_mtim.tv_sec == other->st_mtim.tv_sec &&
+           one->st_mtim.tv_nsec == other->st_mtim.tv_nsec;
+}
+
+bool authority_is_stale(struct authority *authority)
+{
+    const struct real_authority *self = authority_real(authority);
+    struct stat now[2];
+    look_at_front_end(self->paths, now);
+    return !is_same_file(&now[0], &self->front_end[0]) ||
+           !is_same_file(&now[1], &self->front_end[1]);
+}
+
+/* An operator's own certificate is none of ours. */
+static void say_front_end(struct real_authority *self, const GPtrArray *trusted,
+                          struct keys_status *status)
+{
+    g_autofree char *pem = api_pem_path(self->paths);
+    look_at_front_end(self->paths, self->front_end); /* before it is read */
+    record_autoptr(api_conf) conf = api_conf_read(self->paths, NULL);
+    g_autofree char *text = conf && !strcmp(conf->certificate, pem)
+                                ? files_read_path(pem, LIMIT_PEM_CHARS, NULL, NULL)
+                                : NULL;
+    status->front_end_ends = text ? certs_end(text) : 0;
+    status->front_end_strange = status->front_end_ends && !certs_issuer(text, trusted);
+}
 
 bool authority_status(struct authority *authority, struct keys_status *status, GError **error)
 {
@@ -25,6 +67,7 @@ bool authority_status(struct authority *authority, struct keys_status *status, G
         g_ptr_array_add(status->trusts, certs_fingerprint(trusted->pdata[i], NULL));
     status->ends = certs_end(own);
     status->authority_ends = certs_end(trusted->pdata[0]);
+    say_front_end(authority_real(authority), trusted, status);
     return true;
 }
 

@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <sys/stat.h>
+
 #include "io/net/authority.h"
 
 struct real_authority {
@@ -13,7 +15,8 @@ struct real_authority {
     guint count;
     bool (*renewed)(GError **error, void *data); /* this node's certificates have changed */
     void *data;
-    bool unused; /* ca.crt may say what this process does not go by yet */
+    bool unused;              /* ca.crt may say what this process does not go by yet */
+    struct stat front_end[2]; /* apid.conf and apid.pem, as status() has read them last */
 };
 
 /* Files of one piece of work. */
@@ -59,6 +62,7 @@ bool authority_verify(const struct desk *desk, const char *key, const char *sign
 /* --- authority_node.c --- */
 
 bool authority_status(struct authority *authority, struct keys_status *status, GError **error);
+bool authority_is_stale(struct authority *authority);
 bool authority_trust(struct authority *authority, const char *certificates, GError **error);
 bool authority_request(struct authority *authority, struct keys_request *ret_request,
                        GError **error);

@@ -199,6 +199,15 @@ static void committing_free(void *data)
     g_free(committing);
 }
 
+/* His failed logins go with a user. */
+static bool forget_failures(const struct sqlite_identity *store, const char *kind, const char *key,
+                            GError **error)
+{
+    return strcmp(kind, "api_user") != 0 ||
+           run(store->path, store->writer, "DELETE FROM failures WHERE user=?1",
+               (const char *const[]){key, NULL}, 0, error);
+}
+
 static bool write_rows(struct committing *committing, GError **error)
 {
     struct sqlite_identity *store = committing->store;
@@ -215,7 +224,8 @@ static bool write_rows(struct committing *committing, GError **error)
     }
     char **words = (char **)committing->words->pdata;
     for (guint i = 0; i + 2 < committing->words->len; i += 3)
-        if (!put_row(store->path, store->writer, words[i], words[i + 1], words[i + 2], error))
+        if (!put_row(store->path, store->writer, words[i], words[i + 1], words[i + 2], error) ||
+            (!words[i + 2] && !forget_failures(store, words[i], words[i + 1], error)))
             return false;
     return run(store->path, store->writer, "UPDATE meta SET value=?1 WHERE key='version'", NULL,
                version + 1, error);

@@ -131,6 +131,35 @@ static void fail_at_both(void *unused)
     assert_content(other, "1: api_role a one;api_role b two;");
 }
 
+/* Nobody of that id comes again, and strangers could make as many rows as there were ever users. */
+static void delete_who_failed(void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    guint64 version = 0;
+    gint64 at_us[IDENTITY_FAILURES];
+    static const char *const kinds[] = {"api_role", "api_user"};
+    g_assert_true(one->ops->failures(one, "a", 100, at_us, &error));
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autoptr(GPtrArray) gone = change_list_new();
+        g_ptr_array_add(gone, change_make(CHANGE_DELETE, kinds[i], "a", 0, NULL));
+        one->ops->commit(one, gone, 1 + i, &version, &error);
+        g_assert_no_error(error);
+        g_assert_true(other->ops->failures(other, "a", 0, at_us, &error));
+        g_assert_cmpint(at_us[0], ==, i ? 0 : 100);
+    }
+}
+
+static void test_failures_of_deleted(void)
+{
+    set_up();
+    one = opened();
+    other = opened();
+    world_in_task(delete_who_failed);
+    identity_store_close(one);
+    identity_store_close(other);
+    tear_down();
+}
+
 static void test_failures(void)
 {
     set_up();
@@ -269,6 +298,7 @@ int main(int argc, char **argv)
     loop_init();
     g_test_add_func("/identity store/two processes", test_two);
     g_test_add_func("/identity store/failures", test_failures);
+    g_test_add_func("/identity store/failures of a deleted user", test_failures_of_deleted);
     g_test_add_func("/identity store/crashes", test_crashes);
     g_test_add_func("/identity store/damage", test_damage);
     return g_test_run();

@@ -83,6 +83,42 @@ static struct keys_status *status(void)
     return status;
 }
 
+/* What etc/apid.pem has counts where etc/apid.conf names it; whose it is, is looked at by whoever
+ * trusts another authority. */
+static void test_front_end(void)
+{
+    set_up();
+    const struct authority_ops *ops = it.authority->ops;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *crt = content("node.crt"), *pem = path_of("apid.pem");
+    g_autofree char *conf = g_strdup_printf("port = 8774\ncertificate = %s\n", pem);
+    record_autoptr(keys_status) none = status();
+    g_assert_cmpuint(none->front_end_ends, ==, 0);
+    g_assert_false(none->front_end_strange);
+    g_assert_false(ops->is_stale(it.authority));
+    put("apid.pem", crt);
+    g_assert_true(ops->is_stale(it.authority));
+    record_autoptr(keys_status) unused = status(); /* nothing shows it */
+    g_assert_cmpuint(unused->front_end_ends, ==, 0);
+    put("apid.conf", conf);
+    g_assert_true(ops->is_stale(it.authority));
+    record_autoptr(keys_status) ours = status();
+    g_assert_false(ops->is_stale(it.authority));
+    g_assert_cmpuint(ours->front_end_ends, ==, ours->ends);
+    g_assert_false(ours->front_end_strange);
+    g_autofree char *other_ca = path_of("other.crt"), *other_key = path_of("other.key");
+    g_autofree char *strange = path_of("strange.crt"), *key = path_of("strange.key");
+    g_assert_true(certs_make_ca(other_ca, other_key, CLUSTER, &error) &&
+                  certs_make_node(other_ca, other_key, CLUSTER, NODE_A, strange, key, &error));
+    g_autofree char *text = content("strange.crt");
+    put("apid.pem", text);
+    g_assert_true(ops->is_stale(it.authority));
+    record_autoptr(keys_status) other = status();
+    g_assert_cmpuint(other->front_end_ends, >, 0);
+    g_assert_true(other->front_end_strange);
+    tear_down();
+}
+
 /* All of a renewal, on one node that is its master too. */
 static void whole(void *data)
 {
@@ -302,6 +338,7 @@ int main(int argc, char **argv)
     loop_init();
     g_test_add_func("/node-keys/proven#SAF-94", test_proven);
     g_test_add_func("/node-keys/whole#SAF-94", test_whole);
+    g_test_add_func("/node-keys/front-end#SAF-94", test_front_end);
     g_test_add_func("/node-keys/unusable#SAF-94", test_unusable);
     g_test_add_func("/node-keys/refusals#SAF-94", test_refusals);
     g_test_add_func("/node-keys/cut-in-between#SAF-94", test_cut_in_between);

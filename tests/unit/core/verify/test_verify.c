@@ -376,6 +376,35 @@ static void test_keys(void)
     queue_world_free(w);
 }
 
+/* Of a node whose front end is on record. */
+static char *verify_front_end(guint64 ends, bool strange)
+{
+    json_autoptr node2 =
+        json_make("{s{s[s] ss sI sb}}", "keys", "trusts", AUTHORITY, "issuer", AUTHORITY,
+                  "front_end_ends", (json_int_t)ends, "front_end_strange", strange);
+    struct queue_world *w = world_new(node2);
+    store_put(w->store, "api_front_end", NODE2, json_make("{ss}", "node", NODE2));
+    char *text = ask(w, "");
+    queue_world_free(w);
+    return text;
+}
+
+static void test_front_end_keys(void)
+{
+    g_autofree char *good = verify_front_end(G_MAXUINT32 * 10ULL, false);
+    g_assert_null(strstr(good, "certificate of its front end"));
+    g_autofree char *none = verify_front_end(0, false); /* an operator's, or without TLS */
+    g_assert_null(strstr(none, "certificate of its front end"));
+    g_autofree char *ends = verify_front_end(86400, false);
+    g_assert_true(strstr(ends, "node node2: the certificate of its front end of the API has ended "
+                               "1970-01-02 "));
+    g_assert_true(strstr(ends, "; make another one there: fettle api renew-certificate\n"));
+    g_autofree char *other = verify_front_end(G_MAXUINT32 * 10ULL, true);
+    g_assert_true(strstr(other, "node node2: the certificate of its front end of the API is of no "
+                                "authority of the cluster any more, so clients with the new "
+                                "ca.crt refuse it; there: fettle api renew-certificate\n"));
+}
+
 /* --- nodes --- */
 
 static void test_node_faults(void)
@@ -729,6 +758,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/verify/master#ARP-70", test_master);
     g_test_add_func("/verify/keys#SAF-94", test_keys);
+    g_test_add_func("/verify/keys-of-front-ends#SAF-94", test_front_end_keys);
     g_test_add_func("/verify/candidate-well#ARP-70", test_candidate_well);
     g_test_add_func("/verify/candidate-silent#ARP-70", test_candidate_silent);
     g_test_add_func("/verify/candidate-hangs#ARP-70", test_candidate_hangs);

@@ -291,6 +291,32 @@ static void test_step_refused(void)
     world_tear_down();
 }
 
+/* Whoever takes back what he has asked for ends that, and nothing that others have asked for since.
+ */
+static char *reset_row(guint64 row)
+{
+    return storage_ask(storage_cli, "reset_state",
+                       json_make("{s:s,s:s,s:s,s:I}", "resource_type", "Volume", "resource",
+                                 "data1", "status", "error", "row", (json_int_t)row));
+}
+
+static void test_reset_names_the_row(void)
+{
+    storage_set_up(NULL);
+    const char *key = storage_create("data1");
+    guint64 id = storage_row(key)->id;
+    g_autofree char *other = g_strdup_printf(
+        "superseded: volume data1: its work %" G_GUINT64_FORMAT " has ended", id + 1);
+    assert_says(reset_row(id + 1), other);
+    g_assert_cmpuint(storage_row(key)->id, ==, id);
+    g_assert_cmpuint(storage_number(reset_row(id), "serial"), >, 0);
+    g_assert_null(storage_row(key));
+    g_autofree char *gone =
+        g_strdup_printf("superseded: volume data1: its work %" G_GUINT64_FORMAT " has ended", id);
+    assert_says(reset_row(id), gone);
+    world_tear_down();
+}
+
 /* --- claim --- */
 
 static void test_claim(void)
@@ -490,6 +516,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_take/repeated#SAF-04", test_take_repeated);
     g_test_add_func("/wconf_work_take/step#SAF-53", test_step);
     g_test_add_func("/wconf_work_take/step-refused#CLN-65,SAF-50", test_step_refused);
+    g_test_add_func("/wconf_work/reset-names-the-row#SAF-50", test_reset_names_the_row);
     g_test_add_func("/wconf_work_take/claim#CLN-14,CLN-16,CLN-26", test_claim);
     g_test_add_func("/wconf_work_take/claim-refused#CLN-14,CLN-15", test_claim_refused);
     g_test_add_func("/wconf_work_take/claim-repeated#SAF-04", test_claim_repeated);

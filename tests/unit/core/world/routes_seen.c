@@ -20,8 +20,9 @@ void routes_seen_note(const char *method, const char *path, guint minor, const c
     const struct route *route = found.route;
     size_t length = body ? strlen(body) : 0;
     json_autoptr json = length ? json_parse_limited(body, length, MIB(1), NULL) : NULL;
+    const char *word = json_object_iter_key(json_object_iter(json));
     if (route && *route->action)
-        route = route_action(route, json_object_iter_key(json_object_iter(json)), minor);
+        route = word ? route_action(route, word, minor) : NULL;
     if (!seen)
         seen = g_hash_table_new(g_str_hash, g_str_equal);
     if (route && route->status == status)
