@@ -403,11 +403,11 @@ static void put_many(struct queue_world *w, guint count)
     fake_settle(w->world);
 }
 
-#define MANY 4500u
+#define MANY 2100u
 
 static void test_streamed(struct queue_world *w)
 {
-    put_many(w, MANY);
+    put_many(w, MANY); /* with those that are there: more than a page */
     guint before = rapi_calls();
     json_autoptr list = rapi_get(200, "GET", "/2/instances?bulk=1", NULL);
     g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
@@ -419,8 +419,8 @@ static void test_streamed(struct queue_world *w)
     }
     g_assert_cmpuint(json_array_size(list), ==, MANY + 3);
     g_assert_cmpuint(g_hash_table_size(names), ==, MANY + 3);
-    /* Names, three pages, and the serial before. */
-    g_assert_cmpuint(rapi_calls() - before, ==, 5);
+    /* Names, two pages, and the serial before. */
+    g_assert_cmpuint(rapi_calls() - before, ==, 4);
     g_assert_true(g_str_has_suffix(rapi_header("Fettle-Serials"), "-"));
     json_autoptr plain = rapi_get(200, "GET", "/2/instances", NULL);
     g_assert_cmpuint(json_array_size(plain), ==, MANY + 3);
