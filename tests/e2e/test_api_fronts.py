@@ -167,7 +167,8 @@ def renew_certificate(node):
 def of_another_authority():
     """Nodes whose front end shows a certificate that is of nobody whom the cluster trusts, as verify has it."""
     said = lab.run('cluster', 'verify', check=False)[1]
-    return {node for node in ('node1', NODE) if f'node {node}: the certificate of its front end of the API is of no authority of the cluster any more' in said}
+    return {node for node in ('node1', NODE)
+            if f'node {node}: the certificate of its front end of the API is of no authority of the cluster any more' in said}
 
 
 @title('/api-fronts/new-keys-of-the-cluster#SAF-100')
