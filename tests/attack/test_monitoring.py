@@ -15,7 +15,7 @@ import e2e  # noqa: E402  pylint: disable=wrong-import-position
 from e2e import title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
 GOOD = '127.77.0.1'
-CROWD, ADDRESSES = 2000, 40  # of which each may keep 64, and all of them 1,024: idle ones give way
+CROWD, ADDRESSES = 2000, 40  # each may keep 64, all of them 1,024: who waits gives way
 PATHS = ('/..', '/../etc/fettle/node.json', '/1/../../proc/self/environ', '/1/report/../report/all', '/%2e%2e/%2e%2e', '/1/report/%2e%2e/all', '/%00',
          '/1/report/storage/%s%n%x', '/1/report/' + 'a/' * 500, '/' + 'x' * 8000, '/1/report/storage/lv%0a', '/%ff%fe', '/1/report/all?x=' + 'y' * 4000,
          '/metrics/', '//metrics', '/1/list/collectors/../../', '*', 'http://elsewhere/1/report/all', '/1\x7f', '/1/report/default/\u202e')

@@ -1,5 +1,5 @@
-/* The certificate of a server of the outside: changed files are taken by themselves once they belong together,
- * and until then the one before goes on. */
+/* The certificate of a server of the outside: changed files are taken by themselves once they
+ * belong together, and until then the one before goes on. */
 #include "io/http/tls_files.h"
 
 #include <glib/gstdio.h>
