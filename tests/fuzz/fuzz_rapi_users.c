@@ -15,7 +15,7 @@ static void count(const char *line, void *data)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     guint left_out = 0, lines = 1;
-    g_autofree char *text = g_strndup((const char *)data, len);
+    g_autofree char *text = len ? g_strndup((const char *)data, len) : g_strdup("");
     g_autoptr(GHashTable) users = rapi_users_file_parse(text, count, &left_out);
     GHashTableIter iter;
     void *name, *value;
