@@ -91,14 +91,15 @@ def cli_user(*words, typed=''):
 
 @title('/rapid/users-on-record')
 def test_on_record():
-    assert cli_user('add', 'alice', '--write', typed='one\n') == 'User alice may read and change everything by REST. A node\'s own file of users goes ' \
-        'before it.\n'
+    said = cli_user('add', 'alice', '--write', typed='one\n')
+    assert said == 'User alice may read and change everything by REST. A node\'s own file of users goes before it.\n', said
     assert cli_user('add', 'bob', typed='two\n').startswith('User bob may read everything by REST.')
     assert lab.json('rapi', 'user', 'list') == [{'name': 'alice', 'write': True}, {'name': 'bob', 'write': False}]
     e2e.expect_cli_error(lab, 4, 'fettle: REST user "bob" exists already; change it with: fettle rapi user modify', 'rapi', 'user', 'add', 'bob',
                          '--password-file', '/etc/hostname')
     e2e.expect_cli_error(lab, 3, 'fettle: rapi_user "carol" does not exist', 'rapi', 'user', 'remove', 'carol')
-    e2e.expect_cli_error(lab, 2, 'fettle: nothing to change: name at least one flag; see "fettle rapi user modify --help"', 'rapi', 'user', 'modify', 'bob')
+    e2e.expect_cli_error(lab, 2, 'fettle: nothing to change: name at least one flag; see "fettle rapi user modify --help"', 'rapi', 'user',
+                         'modify', 'bob')
     wait_until('alice is known', lambda: status('GET', '/2/info', 'alice:one') == 200)
     assert status('GET', '/2/info', 'bob:two') == 200
     code, headers, body = master.ask('GET', '/2/info', user='')
