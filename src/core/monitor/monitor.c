@@ -173,10 +173,14 @@ static void ask_for_settings(struct monitor *monitor)
     json_autoptr told = monitor->ask(CONFD_TYPE_data_collectors, NULL, monitor->data, NULL);
     if (!json_is_object(told))
         return;
+    const struct collector_setting *sampled = &monitor->collected[COLLECTOR_cpu_avg_load].setting;
+    guint64 before_us = sampled->interval_us;
     monitor->heard_ms = monitor_now_ms(monitor);
     for (guint i = 0; i < COLLECTOR_COUNT; i++)
         take_setting(&monitor->collected[i], (enum collector_id)i,
                      json_object_get(told, collectors[i].name));
+    if (sampled->interval_us != before_us)
+        env_pause_end(&monitor->pause);
 }
 
 static void settings_task(void *data)
@@ -189,6 +193,12 @@ static void settings_task(void *data)
     monitor_release(monitor);
 }
 
+/* However seldom it is to be told anew: two samples at least make its average. */
+static guint sample_pause_ms(const struct collector_setting *setting)
+{
+    return (guint)MIN(setting->interval_us / 1000, MONITOR_CPU_WINDOW_MS / 2);
+}
+
 static void samples_task(void *data)
 {
     struct monitor *monitor = data;
@@ -198,7 +208,7 @@ static void samples_task(void *data)
             &monitor->collected[COLLECTOR_cpu_avg_load].setting;
         if (setting->active)
             monitor_cpu_sample(monitor);
-        alive = env_pause(monitor->env, &monitor->pause, (guint)(setting->interval_us / 1000));
+        alive = env_pause(monitor->env, &monitor->pause, sample_pause_ms(setting));
     }
     monitor_release(monitor);
 }

@@ -71,6 +71,8 @@ GPtrArray *query_service_rows(const struct config *config);
 void *query_service_row(const struct config *config, const char *key);
 /* The node of such a row. */
 const struct node *query_service_node(const void *row);
+/* Nobody needs it: a person may have stopped it for good. */
+bool query_service_may_stop(const void *row);
 
 /* Instances of a node, by their records; both lists sorted by name. */
 struct node_instances {

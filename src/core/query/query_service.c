@@ -31,6 +31,11 @@ struct query_service {
     const struct duty *duty;
 };
 
+bool query_service_may_stop(const void *row)
+{
+    return ((const struct query_service *)row)->duty->heard;
+}
+
 const struct node *query_service_node(const void *row)
 {
     return ((const struct query_service *)row)->node;

@@ -1,7 +1,7 @@
 /*
- * WatchChanges: what has changed of jobs, instances and decisions since a serial, as a long poll
- * (docs/design/procedures.md, "Changes as a stream"). luxi.c tells of every change; nothing is
- * remembered before somebody has asked for the first time.
+ * WatchChanges: what has changed of jobs, instances, decisions and other objects since a serial, as
+ * a long poll (docs/design/procedures.md, "Changes as a stream"). luxi.c tells of every change;
+ * nothing is remembered before somebody has asked for the first time.
  */
 #pragma once
 

@@ -23,7 +23,7 @@ struct volume_service *volume_service_new(const struct env *env,
                                           void *data);
 /* Returns at once; there may be no master for long. */
 void volume_service_start(struct volume_service *service);
-/* Once, in a task: it leaves figures for this node's fettle-mond from now on. */
+/* Once: it leaves figures for this node's fettle-mond from now on. */
 void volume_service_leave_figures(struct volume_service *service);
 /* A request to this process, of the methods of role volumed; answered later, from a task. */
 void volume_service_handle(struct volume_service *service, struct rpc_request *request);

@@ -144,6 +144,8 @@ static void sweep_trash(struct volume_member *member, const struct volume_proof 
     }
     if (!removed->len || task_killed())
         return;
+    if (removed->len == LIMIT_WORK_ITEMS)
+        member->swept = 0; /* there is more, which is as good as new */
     g_autofree char *commit_id = env_uuid(member->service->env);
     g_autofree char *service = g_strdup(member->caller.uuid); /* it may register meanwhile */
     struct empty_trash_args args = {.commit_id = commit_id,

@@ -75,6 +75,8 @@ static void verify_service(struct look *look, const void *row)
     g_autofree char *why = look_field(look, "service", "why", row);
     const char *node = query_service_node(row)->name;
     g_autofree char *advice = advice_on(binary, node);
+    if (g_str_equal(process, "stopped") && query_service_may_stop(row))
+        return;
     if (g_str_equal(state, "down"))
         look_problem(look, "node %s: %s is down%s%s%s", node, binary, *why ? ": " : "", why,
                      advice);

@@ -12,7 +12,7 @@
 
 struct candidates {
     const struct env *env;
-    const char *address;
+    char *address;
     guint port;
     struct pool *pool;
 };
@@ -20,14 +20,15 @@ struct candidates {
 struct candidates *candidates_new(const struct env *env, const char *address, guint port)
 {
     struct candidates *candidates = g_new(struct candidates, 1);
-    *candidates =
-        (struct candidates){env, address, port, pool_new("questions to ConfD", THREADS, WAITING)};
+    *candidates = (struct candidates){env, g_strdup(address), port,
+                                      pool_new("questions to ConfD", THREADS, WAITING)};
     return candidates;
 }
 
 void candidates_free(struct candidates *candidates)
 {
     pool_free(candidates->pool);
+    g_free(candidates->address);
     g_free(candidates);
 }
 

@@ -113,18 +113,22 @@ static void take_candidates(struct told *told)
     }
 }
 
-/* Whether there was an answer. A master of the version before has none to give. */
+/* Whether there was an answer, be it an error: a master of the version before, or of a cluster
+ * without a secret of ConfD, has no key to give. */
 static bool ask_for_key(struct told *told)
 {
     struct node_core *node = told->node;
     struct stamp stamp = epoch_fence_stamp(node->fence);
+    g_autoptr(GError) error = NULL;
     if (stamp.epoch == 0)
         return false;
     record_autoptr(monitor_key) answer = env_call_record(node->env, NODE_MASTER, ROLE_WCONFD,
-                                                         "monitor_key", NULL, stamp, 0, 0, NULL);
-    if (!answer || told->ended)
+                                                         "monitor_key", NULL, stamp, 0, 0, &error);
+    if (told->ended || (!answer && (env_no_answer(error) || fettle_error_is(error, KILLED) ||
+                                    fettle_error_is(error, NOT_MASTER))))
         return false;
-    text_set(&told->config->key, answer->key);
+    if (answer)
+        text_set(&told->config->key, answer->key);
     told->heard(told->data);
     return true;
 }

@@ -595,6 +595,28 @@ static void test_settings(void)
     end(&f);
 }
 
+/* A long interval of the sampled one ends when it is taken back, not a day later. */
+static void test_sampled_interval(void)
+{
+    struct fixture f;
+    begin(&f);
+    f.answers.settings = json_make("{s{sb sI}}", "cpu-avg-load", "active", 1, "interval",
+                                   (json_int_t)86400 * G_USEC_PER_SEC);
+    fake_advance(f.world, 20000);
+    json_decref(f.answers.settings);
+    f.answers.settings = json_object();
+    fake_advance(f.world, 20000);
+    json_autoptr before = data_of(&f, "/1/report/default/cpu-avg-load");
+    put(&f, FILE_PROC, "stat",
+        "cpu  200 0 100 900 0 0 0 0 0 0\ncpu0 150 0 50 400 0 0 0 0 0 0\n"
+        "cpu1 50 0 50 450 50 0 0 0 0 0\n");
+    fake_advance(f.world, 20000);
+    json_autoptr later = data_of(&f, "/1/report/default/cpu-avg-load");
+    g_assert_cmpfloat(json_real_value(json_object_get(before, "cpu_total")), <,
+                      json_real_value(json_object_get(later, "cpu_total")));
+    end(&f);
+}
+
 /* While somebody waits for it. */
 static void test_switched_off_meanwhile(void)
 {
@@ -736,6 +758,7 @@ int main(int argc, char **argv)
     g_test_add_func("/monitor/slow-from-the-beginning", test_slow_from_the_beginning);
     g_test_add_func("/monitor/settings", test_settings);
     g_test_add_func("/monitor/switched-off-meanwhile", test_switched_off_meanwhile);
+    g_test_add_func("/monitor/sampled-interval", test_sampled_interval);
     g_test_add_func("/monitor/metrics", test_metrics);
     g_test_add_func("/monitor/end", test_end);
     return g_test_run();

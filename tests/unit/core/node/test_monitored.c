@@ -160,6 +160,13 @@ static void assert_told(struct node_world *nw, const char *key)
     g_assert_cmpuint(json_array_size(json_object_get(told, "candidates")), >, 0);
 }
 
+/* Of some master, not long ago. */
+static void assert_heard(struct node_world *nw)
+{
+    json_autoptr stats = file_of(nw, FILE_STATS, "node.stats");
+    g_assert_cmpint(json_integer_value(json_object_get(stats, "master_heard_ms")), <, 65000);
+}
+
 static void test_told(void)
 {
     struct node_world *nw = monitored_world();
@@ -172,6 +179,7 @@ static void test_told(void)
     nw_pass(nw, 70000);
     g_assert_cmpuint(master.asked, >, asked);
     assert_told(nw, KEY_2);
+    assert_heard(nw); /* it was a master all the same */
     nw_daemon_kill(nw, &nw->a);
     nw_power_cut(nw, &nw->a);
     nw_daemon_start(nw, &nw->a);

@@ -293,6 +293,27 @@ static void test_much_stays(void)
     volumes_tear_down();
 }
 
+/* More than one sweep takes goes with the next, which comes within seconds. */
+static void test_much_goes(void)
+{
+    GPtrArray *more = change_list_new();
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < LIMIT_WORK_ITEMS + SOME; i++) {
+        char *name = g_strdup_printf("eeeeeeee-4444-4000-8000-%012u.1", i);
+        g_ptr_array_add(names, name);
+        g_ptr_array_add(more, trash(name));
+    }
+    start_after(more);
+    for (guint i = 0; i < names->len; i++)
+        put_data(names->pdata[i]);
+    volumed_start(1);
+    fake_advance(world.world, MADE_MS);
+    g_assert_cmpuint(config_count(wconf_config(world.wconf), "trash"), ==, SOME);
+    fake_advance(world.world, 30000);
+    g_assert_cmpuint(config_count(wconf_config(world.wconf), "trash"), ==, 0);
+    volumes_tear_down();
+}
+
 /* A sweep that has failed comes again within seconds, and whoever has made room tells it. */
 static void test_again(void)
 {
@@ -499,6 +520,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volume-sweep/batches#CLN-63", test_batches);
     g_test_add_func("/volume-sweep/sweeps#SAF-54", test_sweeps);
     g_test_add_func("/volume-sweep/much-stays#SAF-53", test_much_stays);
+    g_test_add_func("/volume-sweep/much-goes#SAF-53", test_much_goes);
     g_test_add_func("/volume-sweep/again#SAF-54", test_again);
     g_test_add_func("/volume-sweep/again-later#SAF-54", test_again_later);
     g_test_add_func("/volume-sweep/leaves-work#SAF-54", test_leaves_work);

@@ -196,12 +196,15 @@ static void test_candidate_silent(void)
     queue_world_free(w);
 }
 
-/* One that is on record, and whose package may be gone. */
+/* One that is on record, and whose package may be gone; monitoring that a person has stopped for
+ * good, as the guide says, is nobody's problem. */
 static void test_front_end(void)
 {
     json_autoptr node2 = json_object();
     struct queue_world *w = candidate_world_new(node2, answer_role, NULL);
     store_put(w->store, "api_front_end", NODE2, json_make("{ss}", "node", NODE2));
+    store_put(w->store, "service", NODE2 "/mond",
+              json_make("{ss ss ss}", "uuid", NODE2 "/mond", "node", NODE2, "name", "mond"));
     fake_settle(w->world);
     check(w, "node2",
           "node node2: fettle-apid is down: it has not run since the node's boot; if that node is "
