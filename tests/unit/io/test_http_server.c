@@ -522,8 +522,8 @@ static void test_stream_down_in_chunks(void)
         begin(&world);
         world.streaming.endless = true;
         world.streaming.failed = fails;
-        struct client *client = dial(&world);
-        say(client, DOWN);
+        struct client *client = client_dial(world.port);
+        client_say(client, DOWN);
         world_wait(&client->over);
         assert_answer(client->said->str, "200", "Transfer-Encoding: chunked");
         bool whole = !memcmp(client->said->str + client->said->len - 7, "\r\n0\r\n\r\n", 7);
