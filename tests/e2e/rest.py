@@ -8,16 +8,6 @@ import ssl
 PATIENCE_S = 70
 
 
-def hang_up(line):
-    """With a word, as curl does: a connection that ends without one is kept for a minute."""
-    try:
-        if line.sock:
-            line.sock.unwrap()
-    except (OSError, ValueError):
-        pass
-    line.close()
-
-
 class Rest:
     def __init__(self, lab, node='node1'):
         self.lab, self.node, self.user, self.source = lab, node, None, '127.0.0.1'
@@ -46,7 +36,7 @@ class Rest:
             is_json = answer.getheader('Content-Type', '').startswith('application/json')
             return answer.status, dict(answer.getheaders()), json.loads(text) if is_json else text
         finally:
-            hang_up(line)
+            line.close()
 
     def get(self, path, user=None):
         """What a good request is answered."""

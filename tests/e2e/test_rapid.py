@@ -46,7 +46,7 @@ def shown(front=None):
         line.connect()
         return ssl.DER_cert_to_PEM_cert(line.sock.getpeercert(True)).strip()
     finally:
-        rest.hang_up(line)
+        line.close()
 
 
 def text_of(certificate):

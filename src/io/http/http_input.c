@@ -3,7 +3,7 @@
 
 struct http_input {
     GFilterInputStream parent;
-    bool idle;
+    bool idle, over;
     bool (*heard)(gsize bytes, void *data); /* NULL: nobody wants to know */
     void *data;
 };
@@ -39,15 +39,16 @@ static gssize read_nonblocking(GPollableInputStream *stream, void *place, gsize 
 {
     struct http_input *input = (struct http_input *)stream;
     g_autoptr(GError) local = NULL;
-    gssize got =
-        g_pollable_input_stream_read_nonblocking(base_of(stream), place, length, NULL, &local);
+    gssize got = input->over ? 0
+                             : g_pollable_input_stream_read_nonblocking(base_of(stream), place,
+                                                                        length, NULL, &local);
     if (got > 0 && input->idle && input->heard && !input->heard((gsize)got, input->data)) {
         g_set_error_literal(error, G_IO_ERROR, G_IO_ERROR_NO_SPACE, "too many bytes of headers");
         return -1;
     }
-    bool over =
-        got == 0 || (got < 0 && !g_error_matches(local, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK));
-    if (!over || !length || !input->idle) {
+    if (length && got <= 0 && !g_error_matches(local, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK))
+        input->over = true;
+    if (!input->over || !length || !input->idle) {
         if (local)
             g_propagate_error(error, g_steal_pointer(&local));
         return got;

@@ -1,7 +1,8 @@
 /*
  * What libsoup reads a connection from. libsoup 3.2 keeps a connection for ever whose peer has hung
  * up while no request was under way (mended in 3.3): so that end looks here like one of a request
- * that has just begun, of which it does let go.
+ * that has just begun, of which it does let go. It does so only if the end is one each time it
+ * looks: TLS whose peer has gone without its last word says so once, and then that it is broken.
  */
 #pragma once
 

@@ -157,14 +157,12 @@ static void shaken_cb(GObject *object, GAsyncResult *result, gpointer data)
 static void shake(struct connection *connection, GSocketConnection *base)
 {
     g_autoptr(GError) error = NULL;
-    GIOStream *stream =
-        g_tls_server_connection_new(G_IO_STREAM(base), connection->server->certificate, &error);
+    GIOStream *stream = acceptor_tls(base, connection->server->certificate, NULL, &error);
     if (!stream) {
         arrival_complain(connection->arrival, false, error->message);
         end_connection(connection);
         return;
     }
-    g_tls_connection_set_require_close_notify(G_TLS_CONNECTION(stream), FALSE);
     connection->shaking = g_cancellable_new();
     g_tls_connection_handshake_async(G_TLS_CONNECTION(stream), G_PRIORITY_DEFAULT,
                                      connection->shaking, shaken_cb, connection);

@@ -379,6 +379,16 @@ struct acceptor *acceptor_new(const struct acceptor_options *options,
     return acceptor;
 }
 
+GIOStream *acceptor_tls(GSocketConnection *base, GTlsCertificate *certificate,
+                        GTlsDatabase *authority, GError **error)
+{
+    return g_initable_new(
+        g_tls_backend_get_server_connection_type(g_tls_backend_get_default()), NULL, error,
+        "base-io-stream", base, "certificate", certificate, "database", authority,
+        "require-close-notify", FALSE, "authentication-mode",
+        authority ? G_TLS_AUTHENTICATION_REQUIRED : G_TLS_AUTHENTICATION_NONE, NULL);
+}
+
 void acceptor_limit(struct acceptor *acceptor, guint strangers)
 {
     acceptor_pots_limit(acceptor->pots, strangers);

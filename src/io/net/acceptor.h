@@ -55,6 +55,11 @@ void acceptor_free(struct acceptor *acceptor);
 /* The limit of strangers, from now on. */
 void acceptor_limit(struct acceptor *acceptor, guint strangers);
 
+/* TLS over one, to be shaken. `authority`: whose certificates it takes; NULL: it asks for none. GIO
+ * would read all authorities of the host for each, for whoever says a byte. NULL: an error. */
+GIOStream *acceptor_tls(GSocketConnection *base, GTlsCertificate *certificate,
+                        GTlsDatabase *authority, GError **error);
+
 /* Its owner's; NULL at first. */
 void arrival_set_owner(struct arrival *arrival, void *owner);
 void *arrival_owner(const struct arrival *arrival);

@@ -216,8 +216,6 @@ static void shake(struct bus_dial *dial, GIOStream *tls_stream)
         loop_timer_cancel(dial->timer);
         dial->timer = loop_timer(LIMIT_TLS_MS, timeout_cb, dial);
     }
-    g_tls_connection_set_database(dial->connection, dial->tls->authority);
-    g_tls_connection_set_require_close_notify(dial->connection, FALSE);
     g_signal_connect(dial->connection, "accept-certificate", G_CALLBACK(distrust_cb), dial);
     g_tls_connection_handshake_async(dial->connection, G_PRIORITY_DEFAULT, dial->cancellable,
                                      handshake_cb, dial);
@@ -237,12 +235,14 @@ static void connected_cb(GObject *object, GAsyncResult *result, gpointer data)
         return;
     }
     g_socket_set_option(g_socket_connection_get_socket(base), IPPROTO_TCP, TCP_NODELAY, 1, NULL);
-    GIOStream *client = g_tls_client_connection_new(G_IO_STREAM(base), NULL, &error);
+    GIOStream *client =
+        g_initable_new(g_tls_backend_get_client_connection_type(g_tls_backend_get_default()), NULL,
+                       &error, "base-io-stream", base, "certificate", dial->tls->certificate,
+                       "database", dial->tls->authority, "require-close-notify", FALSE, NULL);
     if (client == NULL) {
         fail(dial, error->message);
         return;
     }
-    g_tls_connection_set_certificate(G_TLS_CONNECTION(client), dial->tls->certificate);
     shake(dial, client);
 }
 
@@ -275,15 +275,13 @@ static void begin_cb(struct arrival *arrival, GSocketConnection *base, void *dat
     arrival_set_owner(arrival, dial);
     dial->arrival = arrival;
     dial->place = g_strdup(arrival_place(arrival));
-    GIOStream *server = g_tls_server_connection_new(G_IO_STREAM(base), tls->certificate, &error);
+    GIOStream *server = acceptor_tls(base, tls->certificate, tls->authority, &error);
     if (server == NULL) {
         fail(dial, error->message);
         return;
     }
-    g_object_set(server, "authentication-mode",
-                 tls->events->anonymous != NULL ? G_TLS_AUTHENTICATION_REQUESTED
-                                                : G_TLS_AUTHENTICATION_REQUIRED,
-                 NULL);
+    if (tls->events->anonymous != NULL)
+        g_object_set(server, "authentication-mode", G_TLS_AUTHENTICATION_REQUESTED, NULL);
     shake(dial, server);
 }
 
