@@ -4,14 +4,16 @@ LuxiD's sockets alone. What it answers to which path is test_rest.py's."""
 import os
 import re
 import signal
+import socket
 import ssl
 import subprocess
 
 import e2e
 import rest
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 OPTIONS = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '2')
+MASTER_IP = fettlelib.address(200)
 UNKNOWN = (401, 'No permission -- see authorization schemes')
 lab = None
 master = standby = None
@@ -62,6 +64,44 @@ def test_certificate():
         assert 'TLS Web Server Authentication' in text and 'TLS Web Client Authentication' not in text, text
         assert f'DNS:{front.node}' in text, text
     assert shown(master) != shown(standby)
+
+
+def believes(front, name):
+    """Whether a client believes that it is REST of that name or address, which has the authority's certificate and nothing else."""
+    with socket.create_connection(('127.0.0.1', front.daemon()['port']), timeout=rest.PATIENCE_S) as plain:
+        try:
+            front.context().wrap_socket(plain, server_hostname=name).close()
+            return True
+        except ssl.SSLCertVerificationError as error:
+            assert 'mismatch' in str(error) or 'not valid for' in str(error), error
+            return False
+
+
+def both_believed(name, are=True):
+    return all(believes(front, name) == are for front in (master, standby))
+
+
+@title('/rapid/a-certificate-for-the-clusters-names#SAF-100')
+def test_names():
+    """Whichever candidate serves there: nobody has to be given a certificate, also after the address has changed."""
+    cluster = lab.json('cluster', 'info')['name']
+    wait_until('both listen', lambda: both_believed(cluster), 60)
+    assert both_believed('localhost') and both_believed('127.0.0.1')
+    assert believes(master, 'node1') and believes(master, fettlelib.address(1)) and believes(standby, fettlelib.address(2))
+    assert both_believed('rest.example.org', False) and not believes(master, 'node2') and not believes(standby, fettlelib.address(1))
+    assert both_believed(MASTER_IP, False)
+    lab.cli('cluster', 'modify', '--master-ip', f'{MASTER_IP}/{fettlelib.PREFIX}', '--master-netdev', 'br0')
+    wait_until('both have certificates for it', lambda: both_believed(MASTER_IP), 60)
+    assert both_believed(cluster) and believes(standby, 'node2')
+    host = f'[{MASTER_IP}]' if ':' in MASTER_IP else MASTER_IP
+    ask = ('curl', '--silent', '--show-error', '--max-time', '20', '--cacert', os.path.join(lab.root('node2'), 'etc', 'ca.crt'))
+
+    def answered():
+        return hung_up(lambda: lab.exec('node2', *ask, f'https://{host}:5080/version')) or ''
+    wait_until('a client is answered there', lambda: UNKNOWN[1] in answered(), 60)
+    lab.cli('cluster', 'modify', '--master-ip', 'none')
+    wait_until('both have certificates without it', lambda: both_believed(MASTER_IP, False), 60)
+    assert both_believed(cluster)
 
 
 @title('/rapid/the-operators-certificate')
@@ -241,7 +281,7 @@ def test_other_master():
 def hung_up(ask):
     try:
         return ask()
-    except (OSError, StopIteration, KeyError):
+    except (OSError, StopIteration, KeyError, fettlelib.CommandFailed):
         return None
 
 
@@ -263,8 +303,9 @@ def main():
     global lab, master, standby
     with e2e.new_lab(options=OPTIONS) as lab:
         master, standby = rest.Rest(lab), rest.Rest(lab, 'node2')
-        e2e.run(test_certificate, test_own_certificate, test_on_record, test_hashes, test_file, test_anonymous, test_job_user, test_barred, test_away,
-                test_standby, test_sockets, *([test_other_master, test_new_keys] if e2e.LONG else []), test_logs)
+        e2e.run(test_certificate, test_names, test_own_certificate, test_on_record, test_hashes, test_file, test_anonymous,
+                test_job_user, test_barred, test_away, test_standby, test_sockets,
+                *([test_other_master, test_new_keys] if e2e.LONG else []), test_logs)
 
 
 main()

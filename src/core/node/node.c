@@ -390,6 +390,11 @@ const char *node_core_master(const struct node_core *node)
     return epoch_fence_announced(node->fence)->master_node;
 }
 
+const struct announce_args *node_core_announced(const struct node_core *node)
+{
+    return epoch_fence_announced(node->fence);
+}
+
 struct stamp node_core_stamp(const struct node_core *node)
 {
     return epoch_fence_stamp(node->fence);

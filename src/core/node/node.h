@@ -35,5 +35,8 @@ bool node_core_admit(const struct node_core *node, const char *from_node, const 
  * unknown). */
 const GPtrArray *node_core_members(const struct node_core *node);
 const char *node_core_master(const struct node_core *node);
+/* All that the master has announced last (borrowed, until the loop goes on); of epoch 0: nothing.
+ */
+const struct announce_args *node_core_announced(const struct node_core *node);
 /* Of the mastership that it has heard of last; of epoch 0: of none. */
 struct stamp node_core_stamp(const struct node_core *node);

@@ -11,6 +11,7 @@
 #include "io/net/certs.h"
 #include "io/pool.h"
 #include "io/rapid_place.h"
+#include "proto/rapi/front_names.h"
 #include "proto/records.h"
 
 #define FILE_NAME "rapi.pem"
@@ -21,10 +22,12 @@
 struct rest_certificate {
     const struct env *env;
     const struct node_paths *paths;
-    const struct node_core *core;
+    struct node_core *core;
     struct pool *pool;
     struct env_pause pause;
-    char *said; /* the last complaint */
+    char *said;                /* the last complaint */
+    struct stamp signed_stamp; /* what was announced before a master has signed last: one of an */
+    guint64 signed_serial;     /* older version leaves out the cluster's names */
     guint users;
     bool ended;
 };
@@ -40,21 +43,38 @@ static void unref(struct rest_certificate *certificate)
 
 /* --- whether there is a good one --- */
 
-/* Only candidates may become the master, and only with them REST is of use. */
-static bool is_candidate(const struct rest_certificate *certificate)
+/* NULL: it is no member, as far as it knows. */
+static const struct member *find_self(const struct rest_certificate *certificate)
 {
     const GPtrArray *members = node_core_members(certificate->core);
-    const char *self = certificate->env->node_uuid;
     for (guint i = 0; i < members->len; i++) {
         const struct member *member = members->pdata[i];
-        if (strcmp(member->uuid, self) == 0)
-            return member->master_candidate ||
-                   strcmp(self, node_core_master(certificate->core)) == 0;
+        if (strcmp(member->uuid, certificate->env->node_uuid) == 0)
+            return member;
     }
-    return false;
+    return NULL;
 }
 
-static bool is_good(const struct rest_certificate *certificate)
+/* Only candidates may become the master, and only with them REST is of use. */
+static bool is_candidate(const struct rest_certificate *certificate, const struct member *self)
+{
+    return self &&
+           (self->master_candidate || strcmp(self->uuid, node_core_master(certificate->core)) == 0);
+}
+
+/* Whether it has the names that are on record, or the master was asked since these are. */
+static bool is_named(const struct rest_certificate *certificate, const struct member *self,
+                     const char *text)
+{
+    const struct announce_args *announced = node_core_announced(certificate->core);
+    g_auto(GStrv) names =
+        front_names(self->name, self->address, announced->cluster_name, announced->master_ip);
+    return certs_is_for(text, (const char *const *)names) ||
+           (announced->serial == certificate->signed_serial &&
+            stamp_compare(node_core_stamp(certificate->core), certificate->signed_stamp) == 0);
+}
+
+static bool is_good(const struct rest_certificate *certificate, const struct member *self)
 {
     g_autofree char *trusted = g_build_filename(certificate->paths->etc, "ca.crt", NULL);
     g_autofree char *path = rapid_own_pem_path(certificate->paths);
@@ -63,7 +83,7 @@ static bool is_good(const struct rest_certificate *certificate)
     g_autoptr(GPtrArray) all = authorities ? certs_split(authorities, NULL) : NULL;
     gint64 now_s = certificate->env->ops->wall_us(certificate->env) / G_USEC_PER_SEC;
     return text && all && certs_issuer(text, all) == all->pdata[0] &&
-           certs_end(text) > (guint64)(now_s + LEFT_S);
+           certs_end(text) > (guint64)(now_s + LEFT_S) && is_named(certificate, self, text);
 }
 
 /* --- another one --- */
@@ -115,6 +135,8 @@ static struct front_end_certificate *have_signed(const struct rest_certificate *
 static bool renew(struct rest_certificate *certificate, GError **error)
 {
     struct making *making = g_new0(struct making, 1);
+    struct stamp stamp = node_core_stamp(certificate->core);
+    guint64 serial = node_core_announced(certificate->core)->serial;
     making->folder = g_build_filename(certificate->paths->run, "rest-XXXXXX", NULL);
     if (!pool_run(certificate->pool, make_key, making_free, making, error))
         return false;
@@ -125,15 +147,20 @@ static bool renew(struct rest_certificate *certificate, GError **error)
         done && !certificate->ended ? have_signed(certificate, making->request, error) : NULL;
     g_autofree char *text = answer ? g_strconcat(answer->certificate, making->key, NULL) : NULL;
     making_free(making);
-    return text && certificate->env->ops->file_write(certificate->env, FILE_RAPI, FILE_NAME, text,
-                                                     strlen(text), error);
+    if (!text || !certificate->env->ops->file_write(certificate->env, FILE_RAPI, FILE_NAME, text,
+                                                    strlen(text), error))
+        return false;
+    certificate->signed_stamp = stamp;
+    certificate->signed_serial = serial;
+    return true;
 }
 
 /* Whether nothing is to be done for a while. */
 static bool look(struct rest_certificate *certificate)
 {
     g_autoptr(GError) error = NULL;
-    if (!is_candidate(certificate) || is_good(certificate))
+    const struct member *self = find_self(certificate);
+    if (!is_candidate(certificate, self) || is_good(certificate, self))
         return true;
     bool done = renew(certificate, &error);
     if (done)
@@ -158,7 +185,7 @@ static void run_task(void *data)
 }
 
 struct rest_certificate *rest_certificate_new(const struct env *env, const struct node_paths *paths,
-                                              const struct node_core *core)
+                                              struct node_core *core)
 {
     struct rest_certificate *certificate = g_new0(struct rest_certificate, 1);
     *certificate = (struct rest_certificate){.env = env,
