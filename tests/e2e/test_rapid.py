@@ -3,6 +3,7 @@
 LuxiD's sockets alone. What it answers to which path is test_rest.py's."""
 import os
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -104,16 +105,58 @@ def test_names():
     assert both_believed(cluster)
 
 
-@title('/rapid/the-operators-certificate')
-def test_own_certificate():
-    folder, given, before = lab.directory, os.path.join(lab.root('node1'), 'etc', 'rapi.pem'), shown()
-    key, certificate = os.path.join(folder, 'x.key'), os.path.join(folder, 'x.crt')
+def of_rest():
+    """What `cluster verify` says of certificates for REST."""
+    return [line for line in lab.run('cluster', 'verify', check=False)[1].splitlines() if 'REST' in line]
+
+
+def tells(what):
+    """Of node2, which looks for its certificate when it starts."""
+    lab.lab('kill', 'noded@node2')
+    wait_until(f'verify tells {what}', lambda: any(line.startswith(f'node node2: {what}, and gets no other: ') for line in of_rest()), 60)
+
+
+@title('/rapid/verify-tells-of-a-certificate-that-cannot-be-made#SAF-92')
+def test_no_certificate():
+    path, before = os.path.join(lab.root('node2'), 'var', 'rapi', 'rapi.pem'), shown(standby)
+    keys = [os.path.join(lab.root(node), 'etc', 'ca.key') for node in ('node1', 'node2')]
+    assert not of_rest()
+    os.remove(path)
+    os.makedirs(os.path.join(path, 'in the way'))
+    tells('has no certificate for REST')
+    assert shown(standby) == before  # which is shown on
+    for key in keys:  # nobody can sign
+        os.rename(key, key + '.away')
+    shutil.rmtree(path)
+    strange = strange_certificate()
+    with open(path + '.new', 'w', encoding='utf-8') as file:
+        file.write(strange)
+    os.chmod(path + '.new', 0o640)
+    os.rename(path + '.new', path)
+    tells('shows clients of REST a certificate that is of no authority of the cluster any more')
+    for key in keys:
+        os.rename(key + '.away', key)
+    wait_until('it makes another one', lambda: shown(standby) not in strange and shown(standby) != before, 60)
+    wait_until('verify tells nothing', lambda: not of_rest(), 60)
+
+
+def strange_certificate():
+    """Of nobody, for rest.example.org, with its key."""
+    key, certificate = os.path.join(lab.directory, 'x.key'), os.path.join(lab.directory, 'x.crt')
     subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key, '-out', certificate,
                     '-subj', '/CN=rest.example.org', '-days', '30'], check=True, capture_output=True)
+    text = ''
+    for name in (certificate, key):
+        with open(name, encoding='utf-8') as part:
+            text += part.read()
+    return text
+
+
+@title('/rapid/the-operators-certificate')
+def test_own_certificate():
+    given, before = os.path.join(lab.root('node1'), 'etc', 'rapi.pem'), shown()
     with open(given + '.new', 'w', encoding='utf-8') as file:
-        for name in (certificate, key):
-            with open(name, encoding='utf-8') as part:
-                file.write(part.read())
+        file.write(strange_certificate())
     os.rename(given + '.new', given)
     assert 'CN = rest.example.org' in text_of(shown())  # with the next connection
     with open(given, 'w', encoding='utf-8') as file:
@@ -303,7 +346,7 @@ def main():
     global lab, master, standby
     with e2e.new_lab(options=OPTIONS) as lab:
         master, standby = rest.Rest(lab), rest.Rest(lab, 'node2')
-        e2e.run(test_certificate, test_names, test_own_certificate, test_on_record, test_hashes, test_file, test_anonymous,
+        e2e.run(test_certificate, test_names, test_no_certificate, test_own_certificate, test_on_record, test_hashes, test_file, test_anonymous,
                 test_job_user, test_barred, test_away, test_standby, test_sockets,
                 *([test_other_master, test_new_keys] if e2e.LONG else []), test_logs)
 

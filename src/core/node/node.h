@@ -25,6 +25,9 @@ void node_core_handle(struct node_core *node, struct rpc_request *request);
 void node_core_master_reachable(struct node_core *node);
 /* `changed` is called from the loop when the members or the master have changed. */
 void node_core_set_changed(struct node_core *node, void (*changed)(void *data), void *data);
+/* What is wrong with what its REST daemon shows, in words that continue the node's name: told with
+ * its reports. NULL: nothing, any more. */
+void node_core_set_rest_fault(struct node_core *node, const char *text);
 void node_core_free(struct node_core *node);
 
 /* For the bus: may this frame pass? Fence by (history, epoch) and by membership; errors

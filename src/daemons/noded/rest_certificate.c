@@ -74,16 +74,54 @@ static bool is_named(const struct rest_certificate *certificate, const struct me
             stamp_compare(node_core_stamp(certificate->core), certificate->signed_stamp) == 0);
 }
 
+/* What is there. */
+typedef struct found {
+    char *text;         /* NULL: none */
+    const char *issuer; /* of `trusted`; NULL: none of them */
+    GPtrArray *trusted; /* NULL: that is not known */
+    gint64 left_s;      /* until its end */
+} found_t;
+
+static void found_clear(found_t *found)
+{
+    g_free(found->text);
+    g_clear_pointer(&found->trusted, g_ptr_array_unref);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(found_t, found_clear)
+
+static found_t find(const struct rest_certificate *certificate)
+{
+    g_autofree char *ca = g_build_filename(certificate->paths->etc, "ca.crt", NULL);
+    g_autofree char *path = rapid_own_pem_path(certificate->paths);
+    g_autofree char *authorities = files_read_path(ca, LIMIT_TRUST_CHARS, NULL, NULL);
+    gint64 now_s = certificate->env->ops->wall_us(certificate->env) / G_USEC_PER_SEC;
+    found_t found = {.text = files_read_path(path, LIMIT_PEM_CHARS * 2, NULL, NULL),
+                     .trusted = authorities ? certs_split(authorities, NULL) : NULL};
+    if (found.text && found.trusted)
+        found.issuer = certs_issuer(found.text, found.trusted);
+    if (found.text)
+        found.left_s = (gint64)certs_end(found.text) - now_s;
+    return found;
+}
+
 static bool is_good(const struct rest_certificate *certificate, const struct member *self)
 {
-    g_autofree char *trusted = g_build_filename(certificate->paths->etc, "ca.crt", NULL);
-    g_autofree char *path = rapid_own_pem_path(certificate->paths);
-    g_autofree char *text = files_read_path(path, LIMIT_PEM_CHARS * 2, NULL, NULL);
-    g_autofree char *authorities = files_read_path(trusted, LIMIT_TRUST_CHARS, NULL, NULL);
-    g_autoptr(GPtrArray) all = authorities ? certs_split(authorities, NULL) : NULL;
-    gint64 now_s = certificate->env->ops->wall_us(certificate->env) / G_USEC_PER_SEC;
-    return text && all && certs_issuer(text, all) == all->pdata[0] &&
-           certs_end(text) > (guint64)(now_s + LEFT_S) && is_named(certificate, self, text);
+    g_auto(found_t) found = find(certificate);
+    return found.issuer && found.issuer == found.trusted->pdata[0] && found.left_s > LEFT_S &&
+           is_named(certificate, self, found.text);
+}
+
+/* Why clients refuse it; NULL: they do not, or are shown the operator's own. */
+static const char *why_bad(const struct rest_certificate *certificate)
+{
+    g_autofree char *given = rapid_pem_path(certificate->paths);
+    g_auto(found_t) found = find(certificate);
+    return g_file_test(given, G_FILE_TEST_EXISTS) ? NULL
+           : !found.text                          ? "has no certificate for REST"
+           : !found.issuer ? "shows clients of REST a certificate that is of no authority of the "
+                             "cluster any more"
+           : found.left_s <= 0 ? "shows clients of REST a certificate that has ended"
+                               : NULL;
 }
 
 /* --- another one --- */
@@ -155,19 +193,31 @@ static bool renew(struct rest_certificate *certificate, GError **error)
     return true;
 }
 
+/* That it did not get another one; NULL: it did, or needs none. */
+static void tell_fault(const struct rest_certificate *certificate, const GError *error)
+{
+    const char *bad = error ? why_bad(certificate) : NULL;
+    g_autofree char *text =
+        bad ? g_strdup_printf("%s, and gets no other: %s", bad, error->message) : NULL;
+    node_core_set_rest_fault(certificate->core, text);
+}
+
 /* Whether nothing is to be done for a while. */
 static bool look(struct rest_certificate *certificate)
 {
     g_autoptr(GError) error = NULL;
     const struct member *self = find_self(certificate);
-    if (!is_candidate(certificate, self) || is_good(certificate, self))
-        return true;
-    bool done = renew(certificate, &error);
-    if (done)
+    bool good = !is_candidate(certificate, self) || is_good(certificate, self);
+    bool done = good || renew(certificate, &error);
+    bool silent = error && (env_no_answer(error) || fettle_error_is(error, KILLED));
+    if (certificate->ended)
+        return done;
+    if (done && !good)
         log_info("", "the REST daemon of this node has a certificate of the cluster's authority");
-    else if (error && !env_no_answer(error) && !fettle_error_is(error, KILLED) &&
-             g_strcmp0(certificate->said, error->message) != 0)
+    else if (error && !silent && g_strcmp0(certificate->said, error->message) != 0)
         log_warning("", "the REST daemon of this node gets no certificate: %s", error->message);
+    if (!silent)
+        tell_fault(certificate, error);
     text_set(&certificate->said, error ? error->message : NULL);
     return done;
 }

@@ -3,7 +3,8 @@
  * a server, made for that use, in var/rapi for that daemon alone (io/rapid_place.h). The node makes
  * it by itself when it is a candidate, and again when it is of an authority that signs no more,
  * ends soon, or is not for the names and addresses on record: the node's and the cluster's. So
- * nobody has to think of it, and a renewal of the keys covers it.
+ * nobody has to think of it, and a renewal of the keys covers it. One that is of no use to clients,
+ * while there is no other to be had, is a fault of the node (core/node/health.h).
  */
 #pragma once
 
