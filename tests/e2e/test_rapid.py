@@ -228,6 +228,7 @@ def test_file():
 def test_anonymous():
     lab.cli('cluster', 'modify', '--rapi-anonymous-reads', 'yes')
     wait_until('anybody may read', lambda: status('GET', '/2/info', '') == 200)
+    assert status('GET', '/version', '') == 200
     assert master.refused('PUT', '/2/tags?tag=x', '') == UNKNOWN
     assert master.refused('GET', '/2/info', 'nobody:x') == UNKNOWN
     lab.cli('cluster', 'modify', '--rapi-anonymous-reads', 'no')
