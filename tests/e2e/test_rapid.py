@@ -3,15 +3,18 @@
 LuxiD's sockets alone. What it answers to which path is test_rest.py's."""
 import os
 import re
+import shutil
 import signal
+import socket
 import ssl
 import subprocess
 
 import e2e
 import rest
-from e2e import title, wait_until
+from e2e import fettlelib, title, wait_until
 
 OPTIONS = ('--replica-lost-ms', '1000', '--watcher-interval-ms', '500', '--candidates', '2')
+MASTER_IP = fettlelib.address(200)
 UNKNOWN = (401, 'No permission -- see authorization schemes')
 lab = None
 master = standby = None
@@ -64,16 +67,96 @@ def test_certificate():
     assert shown(master) != shown(standby)
 
 
-@title('/rapid/the-operators-certificate')
-def test_own_certificate():
-    folder, given, before = lab.directory, os.path.join(lab.root('node1'), 'etc', 'rapi.pem'), shown()
-    key, certificate = os.path.join(folder, 'x.key'), os.path.join(folder, 'x.crt')
+def believes(front, name):
+    """Whether a client believes that it is REST of that name or address, which has the authority's certificate and nothing else."""
+    with socket.create_connection(('127.0.0.1', front.daemon()['port']), timeout=rest.PATIENCE_S) as plain:
+        try:
+            front.context().wrap_socket(plain, server_hostname=name).close()
+            return True
+        except ssl.SSLCertVerificationError as error:
+            assert 'mismatch' in str(error) or 'not valid for' in str(error), error
+            return False
+
+
+def both_believed(name, are=True):
+    return all(believes(front, name) == are for front in (master, standby))
+
+
+@title('/rapid/a-certificate-for-the-clusters-names#SAF-100')
+def test_names():
+    """Whichever candidate serves there: nobody has to be given a certificate, also after the address has changed."""
+    cluster = lab.json('cluster', 'info')['name']
+    wait_until('both listen', lambda: both_believed(cluster), 60)
+    assert both_believed('localhost') and both_believed('127.0.0.1')
+    assert believes(master, 'node1') and believes(master, fettlelib.address(1)) and believes(standby, fettlelib.address(2))
+    assert both_believed('rest.example.org', False) and not believes(master, 'node2') and not believes(standby, fettlelib.address(1))
+    assert both_believed(MASTER_IP, False)
+    lab.cli('cluster', 'modify', '--master-ip', f'{MASTER_IP}/{fettlelib.PREFIX}', '--master-netdev', 'br0')
+    wait_until('both have certificates for it', lambda: both_believed(MASTER_IP), 60)
+    assert both_believed(cluster) and believes(standby, 'node2')
+    host = f'[{MASTER_IP}]' if ':' in MASTER_IP else MASTER_IP
+    ask = ('curl', '--silent', '--show-error', '--max-time', '20', '--cacert', os.path.join(lab.root('node2'), 'etc', 'ca.crt'))
+
+    def answered():
+        return hung_up(lambda: lab.exec('node2', *ask, f'https://{host}:5080/version')) or ''
+    wait_until('a client is answered there', lambda: UNKNOWN[1] in answered(), 60)
+    lab.cli('cluster', 'modify', '--master-ip', 'none')
+    wait_until('both have certificates without it', lambda: both_believed(MASTER_IP, False), 60)
+    assert both_believed(cluster)
+
+
+def of_rest():
+    """What `cluster verify` says of certificates for REST."""
+    return [line for line in lab.run('cluster', 'verify', check=False)[1].splitlines() if 'REST' in line]
+
+
+def tells(what):
+    """Of node2, which looks for its certificate when it starts."""
+    lab.lab('kill', 'noded@node2')
+    wait_until(f'verify tells {what}', lambda: any(line.startswith(f'node node2: {what}, and gets no other: ') for line in of_rest()), 60)
+
+
+@title('/rapid/verify-tells-of-a-certificate-that-cannot-be-made#SAF-92')
+def test_no_certificate():
+    path, before = os.path.join(lab.root('node2'), 'var', 'rapi', 'rapi.pem'), shown(standby)
+    keys = [os.path.join(lab.root(node), 'etc', 'ca.key') for node in ('node1', 'node2')]
+    assert not of_rest()
+    os.remove(path)
+    os.makedirs(os.path.join(path, 'in the way'))
+    tells('has no certificate for REST')
+    assert shown(standby) == before  # which is shown on
+    for key in keys:  # nobody can sign
+        os.rename(key, key + '.away')
+    shutil.rmtree(path)
+    strange = strange_certificate()
+    with open(path + '.new', 'w', encoding='utf-8') as file:
+        file.write(strange)
+    os.chmod(path + '.new', 0o640)
+    os.rename(path + '.new', path)
+    tells('shows clients of REST a certificate that is of no authority of the cluster any more')
+    for key in keys:
+        os.rename(key + '.away', key)
+    wait_until('it makes another one', lambda: shown(standby) not in strange and shown(standby) != before, 60)
+    wait_until('verify tells nothing', lambda: not of_rest(), 60)
+
+
+def strange_certificate():
+    """Of nobody, for rest.example.org, with its key."""
+    key, certificate = os.path.join(lab.directory, 'x.key'), os.path.join(lab.directory, 'x.crt')
     subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key, '-out', certificate,
                     '-subj', '/CN=rest.example.org', '-days', '30'], check=True, capture_output=True)
+    text = ''
+    for name in (certificate, key):
+        with open(name, encoding='utf-8') as part:
+            text += part.read()
+    return text
+
+
+@title('/rapid/the-operators-certificate')
+def test_own_certificate():
+    given, before = os.path.join(lab.root('node1'), 'etc', 'rapi.pem'), shown()
     with open(given + '.new', 'w', encoding='utf-8') as file:
-        for name in (certificate, key):
-            with open(name, encoding='utf-8') as part:
-                file.write(part.read())
+        file.write(strange_certificate())
     os.rename(given + '.new', given)
     assert 'CN = rest.example.org' in text_of(shown())  # with the next connection
     with open(given, 'w', encoding='utf-8') as file:
@@ -146,6 +229,7 @@ def test_file():
 def test_anonymous():
     lab.cli('cluster', 'modify', '--rapi-anonymous-reads', 'yes')
     wait_until('anybody may read', lambda: status('GET', '/2/info', '') == 200)
+    assert status('GET', '/version', '') == 200
     assert master.refused('PUT', '/2/tags?tag=x', '') == UNKNOWN
     assert master.refused('GET', '/2/info', 'nobody:x') == UNKNOWN
     lab.cli('cluster', 'modify', '--rapi-anonymous-reads', 'no')
@@ -242,7 +326,7 @@ def test_other_master():
 def hung_up(ask):
     try:
         return ask()
-    except (OSError, StopIteration, KeyError):
+    except (OSError, StopIteration, KeyError, fettlelib.CommandFailed):
         return None
 
 
@@ -264,8 +348,9 @@ def main():
     global lab, master, standby
     with e2e.new_lab(options=OPTIONS) as lab:
         master, standby = rest.Rest(lab), rest.Rest(lab, 'node2')
-        e2e.run(test_certificate, test_own_certificate, test_on_record, test_hashes, test_file, test_anonymous, test_job_user, test_barred, test_away,
-                test_standby, test_sockets, *([test_other_master, test_new_keys] if e2e.LONG else []), test_logs)
+        e2e.run(test_certificate, test_names, test_no_certificate, test_own_certificate, test_on_record, test_hashes, test_file, test_anonymous,
+                test_job_user, test_barred, test_away, test_standby, test_sockets,
+                *([test_other_master, test_new_keys] if e2e.LONG else []), test_logs)
 
 
 main()

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "core/member/member_care.h"
 #include "core/node/guest.h"
 #include "core/node/volume/volumes.h"
@@ -35,6 +36,7 @@ struct health {
     guint64 settled_serial;            /* what was there LIMIT_COPY_BEHIND_S ago … */
     guint64 settling_serial;           /* … and what will have been */
     gint64 settling_ms;
+    char *rest; /* what was said of REST; NULL: nothing */
 };
 
 static gint64 now_ms(const struct health *health)
@@ -130,6 +132,7 @@ static void health_unref(struct health *health)
         g_hash_table_unref(health->looks[i].waiters);
     }
     g_hash_table_unref(health->since);
+    g_free(health->rest);
     g_free(health);
 }
 
@@ -320,12 +323,18 @@ void health_report(struct node_core *node, bool acts, struct node_report *report
         add_host(health, report);
         add_users(health, report);
         add_volumes(health, report);
+        add_plain(health, report, FAULT_REST, health->rest);
         report->faults_known = true;
         report->copy_history = health->copy_history;
         report->copy_serial = health->copy_serial;
         report->copy_settled = health->settled_serial;
     }
     health_unref(health);
+}
+
+void health_set_rest_fault(struct health *health, const char *text)
+{
+    text_set(&health->rest, text);
 }
 
 struct health *health_new(struct node_core *node)

@@ -380,6 +380,11 @@ void node_core_set_changed(struct node_core *node, void (*changed)(void *data), 
     node->changed_data = data;
 }
 
+void node_core_set_rest_fault(struct node_core *node, const char *text)
+{
+    health_set_rest_fault(node->health, text);
+}
+
 const GPtrArray *node_core_members(const struct node_core *node)
 {
     return epoch_fence_announced(node->fence)->members;
@@ -388,6 +393,11 @@ const GPtrArray *node_core_members(const struct node_core *node)
 const char *node_core_master(const struct node_core *node)
 {
     return epoch_fence_announced(node->fence)->master_node;
+}
+
+const struct announce_args *node_core_announced(const struct node_core *node)
+{
+    return epoch_fence_announced(node->fence);
 }
 
 struct stamp node_core_stamp(const struct node_core *node)

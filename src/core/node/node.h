@@ -25,6 +25,9 @@ void node_core_handle(struct node_core *node, struct rpc_request *request);
 void node_core_master_reachable(struct node_core *node);
 /* `changed` is called from the loop when the members or the master have changed. */
 void node_core_set_changed(struct node_core *node, void (*changed)(void *data), void *data);
+/* What is wrong with what its REST daemon shows, in words that continue the node's name: told with
+ * its reports. NULL: nothing, any more. */
+void node_core_set_rest_fault(struct node_core *node, const char *text);
 void node_core_free(struct node_core *node);
 
 /* For the bus: may this frame pass? Fence by (history, epoch) and by membership; errors
@@ -35,5 +38,8 @@ bool node_core_admit(const struct node_core *node, const char *from_node, const 
  * unknown). */
 const GPtrArray *node_core_members(const struct node_core *node);
 const char *node_core_master(const struct node_core *node);
+/* All that the master has announced last (borrowed, until the loop goes on); of epoch 0: nothing.
+ */
+const struct announce_args *node_core_announced(const struct node_core *node);
 /* Of the mastership that it has heard of last; of epoch 0: of none. */
 struct stamp node_core_stamp(const struct node_core *node);

@@ -20,6 +20,7 @@
 #define FAULT_MEMORY "memory"
 #define FAULT_USERS "users"     /* for guests: takes no new instance */
 #define FAULT_VOLUMES "volumes" /* open in a guest that they are not on record for */
+#define FAULT_REST "rest"       /* its certificate */
 
 /* One round of questions. */
 struct faults_round;

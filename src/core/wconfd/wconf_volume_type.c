@@ -8,6 +8,7 @@
 #include "core/config/volume_types.h"
 #include "core/wconfd/wconf_work_private.h"
 #include "proto/change.h"
+#include "proto/rapi/front_names.h"
 
 static bool name_is_free(const struct config *head, const struct volume_type *type, GError **error)
 {
@@ -214,7 +215,7 @@ struct certifying {
     struct authority *authority;
     struct rpc_request *request;
     struct certify_front_end_args *args;
-    char *cluster, *node, *address;
+    char *cluster, **names;
 };
 
 static void certify_task(void *data)
@@ -222,8 +223,7 @@ static void certify_task(void *data)
     struct certifying *certifying = data;
     struct authority *authority = certifying->authority;
     const char *request = certifying->args->request;
-    const char *const names[] = {
-        certifying->node, certifying->address, "localhost", "127.0.0.1", "::1", NULL};
+    const char *const *names = (const char *const *)certifying->names;
     g_autoptr(GError) error = NULL;
     g_autofree char *hash = NULL, *certificate = NULL;
     if (authority->ops->read_request(authority, request, &hash, &error) &&
@@ -234,9 +234,20 @@ static void certify_task(void *data)
         rpc_fail(certifying->request, error);
     certify_front_end_args_free(certifying->args);
     g_free(certifying->cluster);
-    g_free(certifying->node);
-    g_free(certifying->address);
+    g_strfreev(certifying->names);
     g_free(certifying);
+}
+
+/* REST is asked at the master IP, or by the cluster's name, as only the master serves; that may be
+ * any candidate, and who is none is not to be taken for it. A front end of the API has users of its
+ * own, and is nowhere else. */
+static char **names_for(const struct wconf *wconf, const struct node *node, const char *role)
+{
+    const struct cluster *cluster = config_cluster(wconf->committed);
+    bool may = node->master_candidate || !strcmp(node->uuid, wconf->env->node_uuid);
+    bool rest = may && !strcmp(role, ROLE_NODED);
+    return front_names(node->name, node->primary_ip, rest ? cluster->name : NULL,
+                       rest ? cluster->master_ip : NULL);
 }
 
 void wconf_handle_certify_front_end(struct wconf *wconf, struct rpc_request *request)
@@ -258,7 +269,6 @@ void wconf_handle_certify_front_end(struct wconf *wconf, struct rpc_request *req
                                       .request = request,
                                       .args = g_steal_pointer(&args),
                                       .cluster = g_strdup(config_cluster(wconf->head)->uuid),
-                                      .node = g_strdup(node->name),
-                                      .address = g_strdup(node->primary_ip)};
+                                      .names = names_for(wconf, node, request->from_role)};
     task_spawn(wconf->env->tasks, certify_task, certifying);
 }

@@ -199,6 +199,51 @@ guint64 certs_end(const char *certificate)
     return end != NULL ? (guint64)MAX(g_date_time_to_unix(end), 0) : 0;
 }
 
+static GHashTable *name_set(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+}
+
+/* In its one spelling. */
+static void add_name(GHashTable *set, const char *name)
+{
+    g_autoptr(GInetAddress) address = g_inet_address_new_from_string(name);
+    g_hash_table_add(set, address ? g_inet_address_to_string(address) : g_ascii_strdown(name, -1));
+}
+
+static GHashTable *names_in(GTlsCertificate *certificate)
+{
+    GHashTable *set = name_set();
+    g_autoptr(GPtrArray) hosts = g_tls_certificate_get_dns_names(certificate);
+    g_autoptr(GPtrArray) addresses = g_tls_certificate_get_ip_addresses(certificate);
+
+    for (guint i = 0; hosts && i < hosts->len; i++) {
+        gsize length = 0;
+        const char *bytes = g_bytes_get_data(hosts->pdata[i], &length);
+        g_autofree char *name = g_strndup(bytes, length);
+        add_name(set, name);
+    }
+    for (guint i = 0; addresses && i < addresses->len; i++)
+        g_hash_table_add(set, g_inet_address_to_string(addresses->pdata[i]));
+    return set;
+}
+
+bool certs_is_for(const char *certificate, const char *const *names)
+{
+    g_autoptr(GTlsCertificate) own = g_tls_certificate_new_from_pem(certificate, -1, NULL);
+    g_autoptr(GHashTable) wanted = name_set(), found = own ? names_in(own) : name_set();
+    GHashTableIter iter;
+    void *name;
+
+    for (guint i = 0; names[i]; i++)
+        add_name(wanted, names[i]);
+    g_hash_table_iter_init(&iter, wanted);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        if (!g_hash_table_contains(found, name))
+            return false;
+    return g_hash_table_size(found) == g_hash_table_size(wanted);
+}
+
 char *certs_subject(const char *certificate)
 {
     g_autoptr(GTlsCertificate) own = g_tls_certificate_new_from_pem(certificate, -1, NULL);

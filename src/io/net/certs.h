@@ -68,6 +68,9 @@ GPtrArray *certs_split(const char *text, GError **error);
 const char *certs_issuer(const char *certificate, const GPtrArray *authorities);
 /* When it ends, in seconds since 1970; 0: that cannot be read. */
 guint64 certs_end(const char *certificate);
+/* Whether it is a server's with exactly these names and numeric addresses, in whatever order and
+ * spelling. */
+bool certs_is_for(const char *certificate, const char *const *names);
 /* "CN=…,O=…" as GLib writes it; NULL: it cannot be read. Free with g_free(). */
 char *certs_subject(const char *certificate);
 

@@ -119,6 +119,36 @@ static void test_front_end(void)
     tear_down();
 }
 
+/* Signed for them, and for no others; the order and the spelling say nothing. */
+static void names(void *data)
+{
+    static const char *const wanted[] = {"node1", "2001:db8::1", "c1.example", "192.0.2.10", NULL};
+    static const char *const same[] = {"192.0.2.10", "C1.example", "2001:DB8:0::1",
+                                       "node1",      "node1",      NULL};
+    static const char *const other[] = {"node1", "2001:db8::1", "c1.example", "192.0.2.11", NULL};
+    static const char *const fewer[] = {"node1", "2001:db8::1", "c1.example", NULL};
+    static const char *const more[] = {"node1",      "2001:db8::1", "c1.example",
+                                       "192.0.2.10", "localhost",   NULL};
+    g_autoptr(GError) error = NULL;
+    g_autofree char *key = path_of("rest.key"), *request = path_of("rest.request");
+    g_assert_true(certs_make_key(key, &error) && certs_make_request(key, request, &error));
+    g_autofree char *text = content("rest.request"), *own = content("node.crt"), *made = NULL;
+    it.authority->ops->sign_api(it.authority, text, CLUSTER, wanted, &made, &error);
+    g_assert_no_error(error);
+    g_assert_true(certs_is_for(made, wanted) && certs_is_for(made, same));
+    g_assert_false(certs_is_for(made, other) || certs_is_for(made, fewer) ||
+                   certs_is_for(made, more));
+    g_assert_false(certs_is_for(own, wanted));
+    g_assert_false(certs_is_for("none", wanted));
+}
+
+static void test_names(void)
+{
+    set_up();
+    world_in_task(names);
+    tear_down();
+}
+
 /* All of a renewal, on one node that is its master too. */
 static void whole(void *data)
 {
@@ -339,6 +369,7 @@ int main(int argc, char **argv)
     g_test_add_func("/node-keys/proven#SAF-94", test_proven);
     g_test_add_func("/node-keys/whole#SAF-94", test_whole);
     g_test_add_func("/node-keys/front-end#SAF-94", test_front_end);
+    g_test_add_func("/node-keys/names-of-a-server#SAF-100", test_names);
     g_test_add_func("/node-keys/unusable#SAF-94", test_unusable);
     g_test_add_func("/node-keys/refusals#SAF-94", test_refusals);
     g_test_add_func("/node-keys/cut-in-between#SAF-94", test_cut_in_between);

@@ -408,6 +408,43 @@ static void test_certified(void)
     tear_down();
 }
 
+static void assert_certified(struct env *asker, const char *node, const char *more)
+{
+    const struct node *it = config_get(wconf_config(world.wconf), "node", node, NULL);
+    g_autofree char *wanted =
+        g_strdup_printf("{\"certificate\":\"good: %s %s%s localhost 127.0.0.1 ::1\"}", it->name,
+                        it->primary_ip, more);
+    g_autofree char *signed_key = certify(asker, "good");
+    g_assert_cmpstr(signed_key, ==, wanted);
+}
+
+/* REST of a candidate is believed at the cluster's name and master IP as well; any other node, and
+ * a front end of the API, at its own alone. */
+static void test_certified_rest(void)
+{
+    static const struct authority_ops ops = {.read_request = read_request, .sign_api = sign_api};
+    static struct authority authority = {&ops};
+    static const char *const nodes[] = {NODE1, NODE2};
+    GPtrArray *all = initial_storage();
+    g_ptr_array_add(all, put("api_front_end", NODE2, 1, json_make("{s:s}", "node", NODE2)));
+    for (guint i = 0; i < 2; i++)
+        g_ptr_array_add(all, put("node", nodes[i], 1,
+                                 with(object_node(nodes[i]), "master_candidate", json_true())));
+    g_ptr_array_add(all, put("cluster", CLUSTER, 1,
+                             json_make("{ss ss ss ss si ss}", "uuid", CLUSTER, "name", "c1",
+                                       "master_node", NODE1, "master_ip", "192.0.2.10",
+                                       "master_netmask", 24, "master_netdev", "br0")));
+    config_world_init(&world, all);
+    fake_engine_replicate(world.engine);
+    config_world_start(&world);
+    world.wconfd->authority = &authority;
+    assert_certified(world.noded[0], NODE1, " c1 192.0.2.10");
+    assert_certified(world.noded[1], NODE2, " c1 192.0.2.10");
+    assert_certified(world.noded[2], NODE3, "");
+    assert_certified(fake_process(world.world, NODE2, ROLE_APID), NODE2, "");
+    config_world_clear(&world);
+}
+
 /* Whoever asks the API is not told that it is he who may not. */
 static void test_may_not_itself(void)
 {
@@ -444,5 +481,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cell/may-not-itself", test_may_not_itself);
     g_test_add_func("/cell/other-nodes-may-not #SAF-100", test_other_nodes_may_not);
     g_test_add_func("/cell/what-it-shows#SAF-100", test_certified);
+    g_test_add_func("/cell/what-rest-shows#SAF-100", test_certified_rest);
     return g_test_run();
 }

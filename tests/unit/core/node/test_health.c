@@ -82,6 +82,21 @@ static void test_disks(void)
     node_world_free(nw);
 }
 
+/* Said from outside, until it is taken back. */
+static void test_rest(void)
+{
+    struct node_world *nw = node_world_new(1);
+    node_core_set_rest_fault(nw->a.core, "has no certificate for REST");
+    assert_faults(nw, &nw->a, "has no certificate for REST");
+    nw_pass(nw, 12000);
+    record_autoptr(node_report) report = report_of(nw, &nw->a);
+    g_autofree char *text = faults_one_text(faults_find(report, FAULT_REST));
+    g_assert_cmpstr(text, ==, "has no certificate for REST (for 12 s)");
+    node_core_set_rest_fault(nw->a.core, NULL);
+    assert_faults(nw, &nw->a, "");
+    node_world_free(nw);
+}
+
 /* A daemon that lacks what a look takes has learnt nothing of the disk. */
 static void test_descriptors(void)
 {
@@ -139,6 +154,7 @@ int main(int argc, char **argv)
     g_test_add_func("/health/acts#SAF-24,SAF-92", test_acts);
     g_test_add_func("/health/disks#SAF-92", test_disks);
     g_test_add_func("/health/no-descriptors#SAF-92", test_descriptors);
+    g_test_add_func("/health/rest#SAF-92", test_rest);
     g_test_add_func("/health/a-look-hangs#SAF-92", test_hangs);
     g_test_add_func("/health/starts-nothing#SAF-92", test_starts_nothing);
     return g_test_run();
