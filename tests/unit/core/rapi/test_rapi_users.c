@@ -75,6 +75,7 @@ struct fixture {
     json_t *record;  /* what luxid answers; NULL: `failure` */
     GError *failure; /* of luxid */
     guint asked, hashed;
+    guint answer_ms; /* until luxid answers */
 };
 
 static struct fixture *the; /* crypto's functions know no other way */
@@ -87,8 +88,10 @@ static json_t *call(struct rapi_luxid *luxid, enum face face, const char *method
     g_assert_cmpstr(method, ==, "QueryRapiUsers");
     g_assert_cmpuint(json_array_size(owned), ==, 0);
     the->asked++;
-    if (!env_sleep(the->env, 5))
+    if (!env_sleep(the->env, the->answer_ms)) {
+        fettle_set_error(error, KILLED, "the calling process ends");
         return NULL;
+    }
     if (!the->record)
         g_propagate_error(error, g_error_copy(the->failure));
     return json_incref(the->record);
@@ -114,6 +117,7 @@ static void set_up(struct fixture *f, gconstpointer unused)
 {
     the = f;
     f->luxid.call = call;
+    f->answer_ms = 5;
     f->crypto.ops = &ops;
     f->world = fake_world_new();
     f->env = fake_process(f->world, NODE1, ROLE_RAPID);
@@ -291,6 +295,66 @@ static void test_without_luxid(struct fixture *f, gconstpointer unused)
     }
 }
 
+static void start(struct fixture *f, struct asking *asking, const char *who, guint ms)
+{
+    *asking = (struct asking){.who = who, .peer = PEER};
+    task_spawn(f->env->tasks, ask_task, asking);
+    fake_settle(f->world);
+    fake_advance(f->world, ms);
+}
+
+/* A luxid that stands still is asked once, and all who wait hear of it when that is over; whoever
+ * is in the file does not wait. */
+static void test_silent_luxid(struct fixture *f, gconstpointer unused)
+{
+    struct asking waiting[4], of_file;
+    g_clear_pointer(&f->record, json_decref);
+    fettle_set_error(&f->failure, TIMEOUT, "luxid: QueryRapiUsers: no answer within 60000 ms");
+    f->answer_ms = LIMIT_RAPI_CALL_MS;
+    start(f, &waiting[0], "alice:one", LIMIT_RAPI_CALL_MS / 6);
+    start(f, &waiting[1], "bob:two", LIMIT_RAPI_CALL_MS / 6);
+    start(f, &waiting[2], NULL, LIMIT_RAPI_CALL_MS / 6);
+    start(f, &of_file, "carol:three", 0);
+    g_assert_true(of_file.done);
+    g_assert_cmpint(of_file.access, ==, RAPI_WRITE);
+    g_free(of_file.name);
+    start(f, &waiting[3], "nobody:one", LIMIT_RAPI_CALL_MS / 2 - 1);
+    for (size_t i = 0; i < G_N_ELEMENTS(waiting); i++)
+        g_assert_false(waiting[i].done);
+    fake_advance(f->world, 1);
+    for (size_t i = 0; i < G_N_ELEMENTS(waiting); i++) {
+        g_assert_true(waiting[i].done);
+        g_assert_cmpint(waiting[i].access, ==, RAPI_FAILED);
+        g_assert_error(waiting[i].error, FETTLE_ERROR, FETTLE_ERROR_TIMEOUT);
+        g_clear_error(&waiting[i].error);
+    }
+    g_assert_cmpuint(f->asked, ==, 1);
+    g_clear_error(&f->failure); /* the next one asks anew */
+    f->record = json_make("{sb s[]}", "anonymous_reads", 1, "users");
+    f->answer_ms = 5;
+    assert_access(NULL, PEER, RAPI_READ, "");
+    g_assert_cmpuint(f->asked, ==, 2);
+}
+
+/* What a slow luxid says at last is good for all who have waited for it, and for nobody later. */
+static void test_slow_luxid(struct fixture *f, gconstpointer unused)
+{
+    struct asking waiting[3];
+    f->answer_ms = 30000;
+    start(f, &waiting[0], "alice:one", 10000);
+    start(f, &waiting[1], "alice:one", 10000);
+    start(f, &waiting[2], "bob:two", 10100);
+    for (size_t i = 0; i < G_N_ELEMENTS(waiting); i++) {
+        g_assert_true(waiting[i].done);
+        g_assert_no_error(waiting[i].error);
+        g_assert_cmpint(waiting[i].access, ==, i < 2 ? RAPI_WRITE : RAPI_READ);
+        g_free(waiting[i].name);
+    }
+    g_assert_cmpuint(f->asked, ==, 1);
+    assert_access("alice:one", PEER, RAPI_WRITE, "alice");
+    g_assert_cmpuint(f->asked, ==, 2);
+}
+
 /* The process ends while passwords are being checked. */
 static void test_killed(struct fixture *f, gconstpointer unused)
 {
@@ -320,6 +384,8 @@ int main(int argc, char **argv)
     ADD("/rapi-users/barred", test_barred);
     ADD("/rapi-users/crowd", test_crowd);
     ADD("/rapi-users/without-luxid", test_without_luxid);
+    ADD("/rapi-users/silent-luxid", test_silent_luxid);
+    ADD("/rapi-users/slow-luxid", test_slow_luxid);
     ADD("/rapi-users/killed", test_killed);
     return g_test_run();
 }
