@@ -438,6 +438,13 @@ static void test_streamed(struct queue_world *w)
     rapi_fail_after(3, FETTLE_ERROR_UNREACHABLE, "luxid does not answer");
     g_autofree char *broken = rapi_say("GET", "/2/instances?bulk=1", NULL);
     g_assert_true(g_str_has_suffix(broken, "(broken)"));
+    /* It never has time, and says so late: nobody waits for hours. */
+    rapi_fail_on(3, 30000, FETTLE_ERROR_TEMPORARY, "luxid was busy");
+    gint64 since_ms = fake_now_ms(w->world);
+    g_autofree char *late = rapi_say("GET", "/2/instances?bulk=1", NULL);
+    g_assert_true(g_str_has_suffix(late, "(broken)"));
+    g_assert_cmpint(fake_now_ms(w->world) - since_ms, <, 120000);
+    rapi_fail_after(G_MAXUINT, FETTLE_ERROR_COUNT, NULL);
 }
 
 /* --- ours --- */
