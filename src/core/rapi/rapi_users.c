@@ -1,6 +1,8 @@
 /* See rapi_users.h. */
 #include "core/rapi/rapi_users.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -27,7 +29,7 @@ struct rapi_users {
     struct task_mutex reading, asking;
     guint64 questions;     /* to luxid, that are over */
     GError *failure;       /* of the last one; NULL: it was answered */
-    GHashTable *addresses; /* address -> struct address */
+    GHashTable *addresses; /* of host_of() -> struct address */
     GHashTable *checked; /* name -> sum of what was right, so that it is not checked slowly again */
     guchar secret[SECRET_BYTES]; /* of these sums */
 };
@@ -261,38 +263,59 @@ static bool is_over(const struct rapi_users *users, const struct address *addres
     return now_ms(users) - address->since_ms >= RAPI_FAILURES_MS;
 }
 
-static gboolean is_forgotten(void *key, void *value, void *data)
-{
-    const struct address *address = value;
-    return !address->users && (!address->failures || is_over(data, address));
-}
-
-/* "192.0.2.7:41234", "[2001:db8::7]:41234" without the port. */
+/* Of "192.0.2.7:41234" and "[::ffff:192.0.2.7]:41234" 192.0.2.7. Of "[2001:db8::7]:41234"
+ * 2001:db8::/64: whoever has one address of IPv6 mostly has all of these. */
 static char *host_of(const char *peer)
 {
+    struct in6_addr address;
+    char text[INET6_ADDRSTRLEN];
     const char *colon = strrchr(peer, ':');
-    return colon ? g_strndup(peer, (gsize)(colon - peer)) : g_strdup(peer);
+    if (peer[0] != '[')
+        return colon ? g_strndup(peer, (gsize)(colon - peer)) : g_strdup(peer);
+    g_autofree char *bare = g_strndup(peer + 1, strcspn(peer + 1, "%]"));
+    if (inet_pton(AF_INET6, bare, &address) != 1)
+        return g_steal_pointer(&bare);
+    if (IN6_IS_ADDR_V4MAPPED(&address))
+        return g_strdup(inet_ntop(AF_INET, &address.s6_addr[12], text, sizeof text));
+    memset(&address.s6_addr[8], 0, 8);
+    return g_strconcat(inet_ntop(AF_INET6, &address, text, sizeof text), "/64", NULL);
 }
 
-/* NULL: so many are remembered that there is no room for another one. */
+/* Of those for whom nothing is being checked; false: there is none. */
+static bool forget_oldest(struct rapi_users *users)
+{
+    GHashTableIter iter;
+    void *key, *value;
+    const char *oldest = NULL;
+    gint64 since_ms = G_MAXINT64;
+    g_hash_table_iter_init(&iter, users->addresses);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        const struct address *address = value;
+        if (address->users || address->since_ms >= since_ms)
+            continue;
+        oldest = key;
+        since_ms = address->since_ms;
+    }
+    return oldest && g_hash_table_remove(users->addresses, oldest);
+}
+
 static struct address *enter(struct rapi_users *users, const char *host)
 {
     struct address *address = g_hash_table_lookup(users->addresses, host);
-    if (!address && g_hash_table_size(users->addresses) >= LIMIT_RAPI_ADDRESSES)
-        g_hash_table_foreach_remove(users->addresses, is_forgotten, users);
-    if (!address && g_hash_table_size(users->addresses) < LIMIT_RAPI_ADDRESSES) {
+    if (!address) {
+        while (g_hash_table_size(users->addresses) >= LIMIT_RAPI_ADDRESSES && forget_oldest(users))
+            ;
         address = g_new0(struct address, 1);
         g_hash_table_insert(users->addresses, g_strdup(host), address);
     }
-    if (address)
-        address->users++;
+    address->users++;
     return address;
 }
 
 static void leave(struct rapi_users *users, struct address *address, const char *host)
 {
     address->users--;
-    if (is_forgotten(NULL, address, users))
+    if (!address->users && (!address->failures || is_over(users, address)))
         g_hash_table_remove(users->addresses, host);
 }
 
@@ -362,8 +385,6 @@ static enum rapi_access check(struct rapi_users *users, const char *peer, const 
     g_autoptr(GError) local = NULL;
     g_autofree char *host = host_of(peer);
     struct address *address = enter(users, host);
-    if (!address)
-        return RAPI_BARRED;
     struct rapi_listed *listed = is_barred(users, address) ? NULL : find(users, name, &local);
     enum rapi_access access = RAPI_FAILED;
     if (local)

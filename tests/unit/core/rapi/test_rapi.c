@@ -561,7 +561,10 @@ static void test_who(struct queue_world *w)
     check_text("/version", "200 2");
     rapi_refused(401, "No permission -- see authorization schemes", "PUT", I "/startup", NULL);
     rapi_be("", RAPI_BARRED);
-    rapi_refused(429, "too many wrong passwords have come from your address", "GET", "/2", NULL);
+    rapi_refused(429,
+                 "too many wrong passwords have come from your address (of IPv6: from its /64); "
+                 "try again in a minute",
+                 "GET", "/2", NULL);
     g_assert_cmpstr(rapi_header("Retry-After"), ==, "60");
     rapi_be("", RAPI_FAILED);
     rapi_refused(502, "luxid does not answer", "GET", "/2", NULL);
