@@ -135,7 +135,8 @@ static struct http_answer *admit(struct rapi_call *call, GError **error)
     case RAPI_UNKNOWN:
         return unknown();
     case RAPI_BARRED:
-        answer = rapi_refuse(429, "too many wrong passwords have come from your address");
+        answer = rapi_refuse(429, "too many wrong passwords have come from your address (of IPv6: "
+                                  "from its /64); try again in a minute");
         http_answer_add_header(answer, "Retry-After", "60");
         return answer;
     case RAPI_READ:

@@ -11,7 +11,7 @@
 
 #define PIECE_BYTES KIB(64) /* written over at once */
 #define BUSY_MS 500         /* until luxid is asked again for a page that it had no time for … */
-#define BUSY_TRIES 120      /* … so often: what has begun cannot be refused any more */
+#define BUSY_MOST_MS 60000  /* … for so long: what has begun cannot be refused any more */
 
 struct bulk {
     struct http_bytes bytes;
@@ -90,11 +90,13 @@ static bool ask_page(struct bulk *bulk, GError **error)
 /* Another page, after the first. */
 static bool ask_again(struct bulk *bulk, GError **error)
 {
-    for (guint tries = 0;; tries++) {
+    gint64 since_ms = bulk->env->ops->boot_ms(bulk->env);
+    for (;;) {
         g_autoptr(GError) local = NULL;
         if (ask_page(bulk, &local))
             return true;
-        if (fettle_error_is(local, TEMPORARY) && tries < BUSY_TRIES &&
+        if (fettle_error_is(local, TEMPORARY) &&
+            bulk->env->ops->boot_ms(bulk->env) - since_ms < BUSY_MOST_MS &&
             env_sleep(bulk->env, BUSY_MS))
             continue;
         g_propagate_error(error, g_steal_pointer(&local));

@@ -1,6 +1,8 @@
 /* See rapi_users.h. */
 #include "core/rapi/rapi_users.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -24,8 +26,10 @@ struct rapi_users {
     GHashTable *on_record; /* the same; NULL: they are not known */
     bool anonymous_reads;
     gint64 file_ms, record_ms; /* when they were looked at */
-    struct task_mutex reading;
-    GHashTable *addresses; /* address -> struct address */
+    struct task_mutex reading, asking;
+    guint64 questions;     /* to luxid, that are over */
+    GError *failure;       /* of the last one; NULL: it was answered */
+    GHashTable *addresses; /* of host_of() -> struct address */
     GHashTable *checked; /* name -> sum of what was right, so that it is not checked slowly again */
     guchar secret[SECRET_BYTES]; /* of these sums */
 };
@@ -60,6 +64,7 @@ void rapi_users_free(struct rapi_users *users)
         g_hash_table_unref(users->on_record);
     g_hash_table_unref(users->addresses);
     g_hash_table_unref(users->checked);
+    g_clear_error(&users->failure);
     g_free(users->file);
     g_free(users->said);
     g_free(users);
@@ -86,14 +91,20 @@ static void take_file(struct rapi_users *users, const char *text)
     users->of_file = rapi_users_file_parse(text, complain, users);
 }
 
+static bool lock(struct task_mutex *mutex, GError **error)
+{
+    if (task_mutex_lock(mutex))
+        return true;
+    fettle_set_error(error, KILLED, "the calling process ends");
+    return false;
+}
+
 /* One that cannot be read has no users, and is told of once. */
-static void read_file(struct rapi_users *users)
+static void look_at_file(struct rapi_users *users)
 {
     const struct env *env = users->env;
     g_autoptr(GError) error = NULL;
     size_t len = 0;
-    if (now_ms(users) - users->file_ms < FRESH_MS)
-        return;
     g_autofree char *text =
         env->ops->file_read(env, FILE_RAPI, USERS_FILE, LIMIT_RAPI_USERS_BYTES, &len, &error);
     if (fettle_error_is(error, KILLED))
@@ -104,6 +115,17 @@ static void read_file(struct rapi_users *users)
     if (unreadable && g_strcmp0(users->said, error->message) != 0)
         log_warning("", "rapi/users: nobody of it counts: %s", error->message);
     text_set(&users->said, unreadable ? error->message : NULL);
+}
+
+/* One after the other, so that a crowd reads it once. */
+static bool know_file(struct rapi_users *users, GError **error)
+{
+    if (!lock(&users->reading, error))
+        return false;
+    if (now_ms(users) - users->file_ms >= FRESH_MS)
+        look_at_file(users);
+    task_mutex_unlock(&users->reading);
+    return true;
 }
 
 /* --- those on record --- */
@@ -128,42 +150,49 @@ static void take_record(struct rapi_users *users, const json_t *answer)
     }
 }
 
-static bool read_record(struct rapi_users *users, GError **error)
+static bool is_fresh(const struct rapi_users *users)
 {
-    if (users->on_record && now_ms(users) - users->record_ms < FRESH_MS)
-        return true;
-    gint64 asked_ms = now_ms(users);
-    json_autoptr answer =
-        users->luxid->call(users->luxid, FACE_OWN, "QueryRapiUsers", json_array(), NULL, 0, error);
-    if (!answer)
-        return false;
-    take_record(users, answer);
-    users->record_ms = asked_ms;
-    return true;
+    return users->on_record && now_ms(users) - users->record_ms < FRESH_MS;
 }
 
-/* One after the other, so that a crowd asks once. */
-static bool know(struct rapi_users *users, void (*file)(struct rapi_users *users),
-                 bool (*record)(struct rapi_users *users, GError **error), GError **error)
+static void ask(struct rapi_users *users)
 {
-    if (!task_mutex_lock(&users->reading)) {
-        fettle_set_error(error, KILLED, "the calling process ends");
-        return false;
+    gint64 asked_ms = now_ms(users);
+    g_clear_error(&users->failure);
+    json_autoptr answer = users->luxid->call(users->luxid, FACE_OWN, "QueryRapiUsers", json_array(),
+                                             NULL, 0, &users->failure);
+    if (answer) {
+        take_record(users, answer);
+        users->record_ms = asked_ms;
     }
-    if (file)
-        file(users);
-    bool known = !record || record(users, error);
-    task_mutex_unlock(&users->reading);
+    users->questions++;
+}
+
+/* One question at a time. What becomes of it, also if nothing does, is the answer to all who came
+ * while it was under way: a luxid that stands still keeps nobody longer than one call. */
+static bool know_record(struct rapi_users *users, GError **error)
+{
+    guint64 questions = users->questions;
+    if (is_fresh(users))
+        return true;
+    if (!lock(&users->asking, error))
+        return false;
+    if (users->questions == questions && !is_fresh(users))
+        ask(users);
+    if (users->failure)
+        g_propagate_error(error, g_error_copy(users->failure));
+    bool known = !users->failure;
+    task_mutex_unlock(&users->asking);
     return known;
 }
 
 /* A copy of what is known of him; NULL: nobody has that name, or an error. */
 static struct rapi_listed *find(struct rapi_users *users, const char *name, GError **error)
 {
-    if (!know(users, read_file, NULL, error))
+    if (!know_file(users, error))
         return NULL;
     const struct rapi_listed *listed = g_hash_table_lookup(users->of_file, name);
-    if (!listed && know(users, NULL, read_record, error))
+    if (!listed && know_record(users, error))
         listed = g_hash_table_lookup(users->on_record, name);
     if (!listed)
         return NULL;
@@ -234,38 +263,59 @@ static bool is_over(const struct rapi_users *users, const struct address *addres
     return now_ms(users) - address->since_ms >= RAPI_FAILURES_MS;
 }
 
-static gboolean is_forgotten(void *key, void *value, void *data)
-{
-    const struct address *address = value;
-    return !address->users && (!address->failures || is_over(data, address));
-}
-
-/* "192.0.2.7:41234", "[2001:db8::7]:41234" without the port. */
+/* Of "192.0.2.7:41234" and "[::ffff:192.0.2.7]:41234" 192.0.2.7. Of "[2001:db8::7]:41234"
+ * 2001:db8::/64: whoever has one address of IPv6 mostly has all of these. */
 static char *host_of(const char *peer)
 {
+    struct in6_addr address;
+    char text[INET6_ADDRSTRLEN];
     const char *colon = strrchr(peer, ':');
-    return colon ? g_strndup(peer, (gsize)(colon - peer)) : g_strdup(peer);
+    if (peer[0] != '[')
+        return colon ? g_strndup(peer, (gsize)(colon - peer)) : g_strdup(peer);
+    g_autofree char *bare = g_strndup(peer + 1, strcspn(peer + 1, "%]"));
+    if (inet_pton(AF_INET6, bare, &address) != 1)
+        return g_steal_pointer(&bare);
+    if (IN6_IS_ADDR_V4MAPPED(&address))
+        return g_strdup(inet_ntop(AF_INET, &address.s6_addr[12], text, sizeof text));
+    memset(&address.s6_addr[8], 0, 8);
+    return g_strconcat(inet_ntop(AF_INET6, &address, text, sizeof text), "/64", NULL);
 }
 
-/* NULL: so many are remembered that there is no room for another one. */
+/* Of those for whom nothing is being checked; false: there is none. */
+static bool forget_oldest(struct rapi_users *users)
+{
+    GHashTableIter iter;
+    void *key, *value;
+    const char *oldest = NULL;
+    gint64 since_ms = G_MAXINT64;
+    g_hash_table_iter_init(&iter, users->addresses);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        const struct address *address = value;
+        if (address->users || address->since_ms >= since_ms)
+            continue;
+        oldest = key;
+        since_ms = address->since_ms;
+    }
+    return oldest && g_hash_table_remove(users->addresses, oldest);
+}
+
 static struct address *enter(struct rapi_users *users, const char *host)
 {
     struct address *address = g_hash_table_lookup(users->addresses, host);
-    if (!address && g_hash_table_size(users->addresses) >= LIMIT_RAPI_ADDRESSES)
-        g_hash_table_foreach_remove(users->addresses, is_forgotten, users);
-    if (!address && g_hash_table_size(users->addresses) < LIMIT_RAPI_ADDRESSES) {
+    if (!address) {
+        while (g_hash_table_size(users->addresses) >= LIMIT_RAPI_ADDRESSES && forget_oldest(users))
+            ;
         address = g_new0(struct address, 1);
         g_hash_table_insert(users->addresses, g_strdup(host), address);
     }
-    if (address)
-        address->users++;
+    address->users++;
     return address;
 }
 
 static void leave(struct rapi_users *users, struct address *address, const char *host)
 {
     address->users--;
-    if (is_forgotten(NULL, address, users))
+    if (!address->users && (!address->failures || is_over(users, address)))
         g_hash_table_remove(users->addresses, host);
 }
 
@@ -314,10 +364,8 @@ static enum rapi_access check_slowly(struct rapi_users *users, struct address *a
                                      char **ret_name, GError **error)
 {
     bool right = false;
-    if (!task_mutex_lock(&address->checking)) {
-        fettle_set_error(error, KILLED, "the calling process ends");
+    if (!lock(&address->checking, error))
         return RAPI_FAILED;
-    }
     enum rapi_access access = RAPI_UNKNOWN;
     if (is_barred(users, address))
         access = RAPI_BARRED;
@@ -337,8 +385,6 @@ static enum rapi_access check(struct rapi_users *users, const char *peer, const 
     g_autoptr(GError) local = NULL;
     g_autofree char *host = host_of(peer);
     struct address *address = enter(users, host);
-    if (!address)
-        return RAPI_BARRED;
     struct rapi_listed *listed = is_barred(users, address) ? NULL : find(users, name, &local);
     enum rapi_access access = RAPI_FAILED;
     if (local)
@@ -357,7 +403,7 @@ static enum rapi_access check(struct rapi_users *users, const char *peer, const 
 
 static enum rapi_access check_nobody(struct rapi_users *users, char **ret_name, GError **error)
 {
-    if (!know(users, NULL, read_record, error))
+    if (!know_record(users, error))
         return RAPI_FAILED;
     if (!users->anonymous_reads)
         return RAPI_UNKNOWN;

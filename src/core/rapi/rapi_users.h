@@ -2,7 +2,7 @@
  * Who may ask REST, and what: those of this node's file var/rapi/users, which has the form of
  * Ganeti's and is read anew when it changes, and those on record, whom all candidates have. Who is
  * in the file is that one, whatever is on record. Passwords are checked by proto/api/crypto.h, a
- * few at once, and of one address few that are wrong.
+ * few at once, and of one address, or a /64 of IPv6, few that are wrong.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #define RAPI_REALM "Ganeti Remote API" /* of a password, and in a part of those that are kept */
 #define RAPI_FAILURES 10 /* of one address, in RAPI_FAILURES_MS; then it has to wait */
 #define RAPI_FAILURES_MS 60000
-#define LIMIT_RAPI_ADDRESSES 4096            /* that are remembered */
+#define LIMIT_RAPI_ADDRESSES 4096            /* that are remembered, and those that wait */
 #define LIMIT_RAPI_USERS_BYTES (1024 * 1024) /* of its file */
 
 struct rapi_users;

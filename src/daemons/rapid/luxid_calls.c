@@ -3,22 +3,14 @@
 
 #include <string.h>
 
-#include "base/limits.h"
-#include "base/task.h"
+#include "core/rapi/rapi_turns.h"
 #include "io/net/luxi_client.h"
+#include "io/real_env.h"
 
 struct calls {
     struct rapi_luxid base;
     struct luxi_client *clients[FACES];
-    guint under_way, long_ones;
-    GQueue waiting, long_waiting; /* struct turn */
-    bool ended;
-};
-
-/* One that waits until it may begin. */
-struct turn {
-    struct promise promise;
-    bool may;
+    struct rapi_turns *turns;
 };
 
 /* One that is under way; on the heap, as the task may be killed meanwhile. */
@@ -31,73 +23,6 @@ struct asking {
     GError *error;
 };
 
-static bool is_long(const char *method)
-{
-    return strcmp(method, "WaitForJobChange") == 0 || strcmp(method, "WatchChanges") == 0;
-}
-
-/* --- whose turn it is --- */
-
-static bool has_room(const struct calls *calls, bool long_one)
-{
-    return calls->under_way < LIMIT_RAPI_CALLS &&
-           (!long_one || calls->long_ones < LIMIT_RAPI_LONG_CALLS);
-}
-
-static void count(struct calls *calls, bool long_one, int more)
-{
-    calls->under_way += (guint)more;
-    if (long_one)
-        calls->long_ones += (guint)more;
-}
-
-static void let_in(struct calls *calls, GQueue *queue, bool long_one)
-{
-    while (queue->length && has_room(calls, long_one)) {
-        struct turn *turn = g_queue_pop_head(queue);
-        count(calls, long_one, 1);
-        turn->may = true;
-        promise_complete(&turn->promise);
-    }
-}
-
-static void give_back(struct calls *calls, bool long_one)
-{
-    count(calls, long_one, -1);
-    if (calls->ended)
-        return;
-    let_in(calls, &calls->waiting, false);
-    let_in(calls, &calls->long_waiting, true);
-}
-
-static bool wait_turn(struct calls *calls, bool long_one, GError **error)
-{
-    GQueue *queue = long_one ? &calls->long_waiting : &calls->waiting;
-    if (!queue->length && has_room(calls, long_one)) {
-        count(calls, long_one, 1);
-        return true;
-    }
-    if (queue->length >= LIMIT_RAPI_WAITING) {
-        fettle_set_error(error, TEMPORARY, "%d requests wait for luxid already; try again",
-                         LIMIT_RAPI_WAITING);
-        return false;
-    }
-    struct turn *turn = g_new0(struct turn, 1);
-    g_queue_push_tail(queue, turn);
-    bool alive = promise_wait(&turn->promise);
-    bool may = turn->may;
-    if (!alive && may)
-        give_back(calls, long_one);
-    else if (!alive)
-        g_queue_remove(queue, turn);
-    g_free(turn);
-    if (!alive || !may)
-        fettle_set_error(error, KILLED, "luxid: the calling process ends");
-    return alive && may;
-}
-
-/* --- one call --- */
-
 static void asking_free(struct asking *asking)
 {
     json_decref(asking->result);
@@ -108,7 +33,7 @@ static void asking_free(struct asking *asking)
 
 static void answered(struct asking *asking)
 {
-    give_back(asking->calls, asking->is_long);
+    rapi_turns_give_back(asking->calls->turns, asking->is_long);
     if (asking->left)
         asking_free(asking);
     else
@@ -148,17 +73,18 @@ static void take_error(struct asking *asking, const char *method, GError **error
         g_propagate_error(error, g_steal_pointer(&asking->error));
 }
 
-/* Its answer, to be freed; NULL with an error. */
-static struct asking *ask(struct calls *calls, enum face face, const struct rpc_call *call,
-                          bool text, GError **error)
+/* Its answer, to be freed; NULL with an error. The wait for its turn is taken off its time. */
+static struct asking *ask(struct calls *calls, enum face face, struct rpc_call *call, bool text,
+                          GError **error)
 {
-    if (!wait_turn(calls, is_long(call->method), error)) {
+    bool is_long = rapi_turns_is_long(call->method);
+    if (!rapi_turns_take(calls->turns, is_long, &call->timeout_ms, error)) {
         json_decref(call->args);
         return NULL;
     }
     struct asking *asking = g_new0(struct asking, 1);
     asking->calls = calls;
-    asking->is_long = is_long(call->method);
+    asking->is_long = is_long;
     if (text)
         luxi_client_call_text(calls->clients[face], call, text_cb, asking);
     else
@@ -191,7 +117,7 @@ static struct rpc_call call_of(const char *method, json_t *args, const char *use
 static json_t *call(struct rapi_luxid *luxid, enum face face, const char *method, json_t *args,
                     const char *user, guint timeout_ms, GError **error)
 {
-    const struct rpc_call made = call_of(method, args, user, timeout_ms);
+    struct rpc_call made = call_of(method, args, user, timeout_ms);
     struct asking *asking = ask((struct calls *)luxid, face, &made, false, error);
     json_t *result = asking ? g_steal_pointer(&asking->result) : NULL;
     if (asking)
@@ -202,7 +128,7 @@ static json_t *call(struct rapi_luxid *luxid, enum face face, const char *method
 static char *call_text(struct rapi_luxid *luxid, enum face face, const char *method, json_t *args,
                        const char *user, guint timeout_ms, GError **error)
 {
-    const struct rpc_call made = call_of(method, args, user, timeout_ms);
+    struct rpc_call made = call_of(method, args, user, timeout_ms);
     struct asking *asking = ask((struct calls *)luxid, face, &made, true, error);
     char *text = asking ? g_steal_pointer(&asking->text) : NULL;
     if (asking)
@@ -210,12 +136,13 @@ static char *call_text(struct rapi_luxid *luxid, enum face face, const char *met
     return text;
 }
 
-struct rapi_luxid *luxid_calls_new(const struct node_paths *paths)
+struct rapi_luxid *luxid_calls_new(const struct env *env)
 {
     struct calls *calls = g_new0(struct calls, 1);
     calls->base = (struct rapi_luxid){call, call_text};
+    calls->turns = rapi_turns_new(env);
     for (enum face face = 0; face < FACES; face++) {
-        g_autofree char *path = node_paths_face(paths, face);
+        g_autofree char *path = node_paths_face(real_env_paths(env), face);
         calls->clients[face] = luxi_client_new(path);
     }
     return &calls->base;
@@ -224,8 +151,8 @@ struct rapi_luxid *luxid_calls_new(const struct node_paths *paths)
 void luxid_calls_free(struct rapi_luxid *luxid)
 {
     struct calls *calls = (struct calls *)luxid;
-    calls->ended = true;
     for (enum face face = 0; face < FACES; face++)
         luxi_client_free(calls->clients[face]);
+    rapi_turns_free(calls->turns);
     g_free(calls);
 }

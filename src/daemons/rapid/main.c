@@ -147,7 +147,7 @@ static struct env *setup(const char *root, GError **error)
     rapid.env = real_env_new(root, ROLE_RAPID, &options, error);
     if (!rapid.env)
         return NULL;
-    rapid.luxid = luxid_calls_new(real_env_paths(rapid.env));
+    rapid.luxid = luxid_calls_new(rapid.env);
     rapid.crypto = crypto_open_passwords();
     rapid.users = rapi_users_new(rapid.env, rapid.luxid, rapid.crypto);
     rapid.rapi = rapi_new(

@@ -438,6 +438,13 @@ static void test_streamed(struct queue_world *w)
     rapi_fail_after(3, FETTLE_ERROR_UNREACHABLE, "luxid does not answer");
     g_autofree char *broken = rapi_say("GET", "/2/instances?bulk=1", NULL);
     g_assert_true(g_str_has_suffix(broken, "(broken)"));
+    /* It never has time, and says so late: nobody waits for hours. */
+    rapi_fail_on(3, 30000, FETTLE_ERROR_TEMPORARY, "luxid was busy");
+    gint64 since_ms = fake_now_ms(w->world);
+    g_autofree char *late = rapi_say("GET", "/2/instances?bulk=1", NULL);
+    g_assert_true(g_str_has_suffix(late, "(broken)"));
+    g_assert_cmpint(fake_now_ms(w->world) - since_ms, <, 120000);
+    rapi_fail_after(G_MAXUINT, FETTLE_ERROR_COUNT, NULL);
 }
 
 /* --- ours --- */
@@ -554,7 +561,10 @@ static void test_who(struct queue_world *w)
     check_text("/version", "200 2");
     rapi_refused(401, "No permission -- see authorization schemes", "PUT", I "/startup", NULL);
     rapi_be("", RAPI_BARRED);
-    rapi_refused(429, "too many wrong passwords have come from your address", "GET", "/2", NULL);
+    rapi_refused(429,
+                 "too many wrong passwords have come from your address (of IPv6: from its /64); "
+                 "try again in a minute",
+                 "GET", "/2", NULL);
     g_assert_cmpstr(rapi_header("Retry-After"), ==, "60");
     rapi_be("", RAPI_FAILED);
     rapi_refused(502, "luxid does not answer", "GET", "/2", NULL);

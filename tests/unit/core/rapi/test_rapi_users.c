@@ -75,6 +75,8 @@ struct fixture {
     json_t *record;  /* what luxid answers; NULL: `failure` */
     GError *failure; /* of luxid */
     guint asked, hashed;
+    guint answer_ms; /* until luxid answers */
+    guint hash_ms;   /* until a password is checked */
 };
 
 static struct fixture *the; /* crypto's functions know no other way */
@@ -87,8 +89,10 @@ static json_t *call(struct rapi_luxid *luxid, enum face face, const char *method
     g_assert_cmpstr(method, ==, "QueryRapiUsers");
     g_assert_cmpuint(json_array_size(owned), ==, 0);
     the->asked++;
-    if (!env_sleep(the->env, 5))
+    if (!env_sleep(the->env, the->answer_ms)) {
+        fettle_set_error(error, KILLED, "the calling process ends");
         return NULL;
+    }
     if (!the->record)
         g_propagate_error(error, g_error_copy(the->failure));
     return json_incref(the->record);
@@ -100,7 +104,7 @@ static bool password_is(struct crypto *crypto, const char *kept, const char *pas
 {
     the->hashed++;
     *ret_is = g_str_has_prefix(kept, "$y$") && strcmp(kept + 3, password) == 0;
-    return env_sleep(the->env, 20);
+    return env_sleep(the->env, the->hash_ms);
 }
 
 static void random_bytes(struct crypto *crypto, void *ret_bytes, size_t len)
@@ -114,6 +118,8 @@ static void set_up(struct fixture *f, gconstpointer unused)
 {
     the = f;
     f->luxid.call = call;
+    f->answer_ms = 5;
+    f->hash_ms = 20;
     f->crypto.ops = &ops;
     f->world = fake_world_new();
     f->env = fake_process(f->world, NODE1, ROLE_RAPID);
@@ -241,15 +247,67 @@ static void test_changes(struct fixture *f, gconstpointer unused)
 static void test_barred(struct fixture *f, gconstpointer unused)
 {
     for (guint i = 0; i < RAPI_FAILURES; i++) {
-        g_autofree char *peer = g_strdup_printf("[2001:db8::7]:%u", 1000 + i);
+        g_autofree char *peer = g_strdup_printf("192.0.2.7:%u", 1000 + i);
         assert_access("alice:one", peer, RAPI_WRITE, "alice");
         assert_access("alice:wrong", peer, RAPI_UNKNOWN, NULL);
     }
-    assert_access("alice:wrong", "[2001:db8::7]:5", RAPI_BARRED, NULL);
-    assert_access("alice:one", "[2001:db8::7]:5", RAPI_BARRED, NULL);
-    assert_access("alice:one", "[2001:db8::8]:5", RAPI_WRITE, "alice");
+    assert_access("alice:wrong", "192.0.2.7:5", RAPI_BARRED, NULL);
+    assert_access("alice:one", "192.0.2.7:5", RAPI_BARRED, NULL);
+    assert_access("alice:one", "[::ffff:192.0.2.7]:5", RAPI_BARRED, NULL);
+    assert_access("alice:one", "[::ffff:192.0.2.8]:5", RAPI_WRITE, "alice");
+    assert_access("alice:one", "192.0.2.8:5", RAPI_WRITE, "alice");
     fake_advance(f->world, RAPI_FAILURES_MS);
-    assert_access("alice:one", "[2001:db8::7]:5", RAPI_WRITE, "alice");
+    assert_access("alice:one", "192.0.2.7:5", RAPI_WRITE, "alice");
+}
+
+/* Whoever has one address of IPv6 mostly has 2^64 of them. */
+static void test_barred_network(struct fixture *f, gconstpointer unused)
+{
+    for (guint i = 0; i < RAPI_FAILURES; i++) {
+        g_autofree char *peer = g_strdup_printf("[2001:db8:0:7:%x::1]:1000", i);
+        assert_access("alice:wrong", peer, RAPI_UNKNOWN, NULL);
+    }
+    assert_access("alice:one", "[2001:db8:0:7::99]:5", RAPI_BARRED, NULL);
+    assert_access("alice:one", "[2001:db8:0:8::99]:5", RAPI_WRITE, "alice");
+    assert_access("alice:wrong", "[fe80::1%eth0]:5", RAPI_UNKNOWN, NULL);
+    fake_advance(f->world, RAPI_FAILURES_MS);
+    assert_access("alice:one", "[2001:db8:0:7::99]:5", RAPI_WRITE, "alice");
+}
+
+/* More addresses than are remembered keep nobody out: the oldest one is forgotten. */
+static void test_many_addresses(struct fixture *f, gconstpointer unused)
+{
+    const guint many = LIMIT_RAPI_ADDRESSES;
+    f->hash_ms = 1;
+    for (guint i = 0; i < RAPI_FAILURES; i++)
+        assert_access("alice:wrong", "10.0.0.0:5", RAPI_UNKNOWN, NULL);
+    for (guint i = 1; i < many; i++) {
+        g_autofree char *peer = g_strdup_printf("10.0.%u.%u:5", i / 256, i % 256);
+        for (guint tries = i == many - 1 ? RAPI_FAILURES : 1; tries; tries--)
+            assert_access("alice:wrong", peer, RAPI_UNKNOWN, NULL);
+    }
+    assert_access("alice:one", "10.0.0.0:5", RAPI_BARRED, NULL);
+    assert_access("alice:one", PEER, RAPI_WRITE, "alice");
+    assert_access("alice:wrong", PEER, RAPI_UNKNOWN, NULL);
+    assert_access("alice:one", "10.0.0.0:5", RAPI_WRITE, "alice"); /* forgotten */
+    assert_access("alice:one", "10.0.15.255:5", RAPI_BARRED, NULL);
+}
+
+/* Of those that wait for their answer none is forgotten, however many they are. */
+static void test_many_waiting(struct fixture *f, gconstpointer unused)
+{
+    const guint many = LIMIT_RAPI_ADDRESSES + 10;
+    g_autofree struct asking *waiting = g_new0(struct asking, many);
+    g_autoptr(GPtrArray) peers = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < many; i++) {
+        g_ptr_array_add(peers, g_strdup_printf("10.0.%u.%u:5", i / 256, i % 256));
+        waiting[i] = (struct asking){.who = "alice:wrong", .peer = peers->pdata[i]};
+        task_spawn(f->env->tasks, ask_task, &waiting[i]);
+    }
+    fake_settle(f->world);
+    fake_advance(f->world, 10000);
+    for (guint i = 0; i < many; i++)
+        g_assert_true(waiting[i].done && waiting[i].access == RAPI_UNKNOWN);
 }
 
 /* Many at once do not try more than one after the other would. */
@@ -291,6 +349,66 @@ static void test_without_luxid(struct fixture *f, gconstpointer unused)
     }
 }
 
+static void start(struct fixture *f, struct asking *asking, const char *who, guint ms)
+{
+    *asking = (struct asking){.who = who, .peer = PEER};
+    task_spawn(f->env->tasks, ask_task, asking);
+    fake_settle(f->world);
+    fake_advance(f->world, ms);
+}
+
+/* A luxid that stands still is asked once, and all who wait hear of it when that is over; whoever
+ * is in the file does not wait. */
+static void test_silent_luxid(struct fixture *f, gconstpointer unused)
+{
+    struct asking waiting[4], of_file;
+    g_clear_pointer(&f->record, json_decref);
+    fettle_set_error(&f->failure, TIMEOUT, "luxid: QueryRapiUsers: no answer within 60000 ms");
+    f->answer_ms = LIMIT_RAPI_CALL_MS;
+    start(f, &waiting[0], "alice:one", LIMIT_RAPI_CALL_MS / 6);
+    start(f, &waiting[1], "bob:two", LIMIT_RAPI_CALL_MS / 6);
+    start(f, &waiting[2], NULL, LIMIT_RAPI_CALL_MS / 6);
+    start(f, &of_file, "carol:three", 0);
+    g_assert_true(of_file.done);
+    g_assert_cmpint(of_file.access, ==, RAPI_WRITE);
+    g_free(of_file.name);
+    start(f, &waiting[3], "nobody:one", LIMIT_RAPI_CALL_MS / 2 - 1);
+    for (size_t i = 0; i < G_N_ELEMENTS(waiting); i++)
+        g_assert_false(waiting[i].done);
+    fake_advance(f->world, 1);
+    for (size_t i = 0; i < G_N_ELEMENTS(waiting); i++) {
+        g_assert_true(waiting[i].done);
+        g_assert_cmpint(waiting[i].access, ==, RAPI_FAILED);
+        g_assert_error(waiting[i].error, FETTLE_ERROR, FETTLE_ERROR_TIMEOUT);
+        g_clear_error(&waiting[i].error);
+    }
+    g_assert_cmpuint(f->asked, ==, 1);
+    g_clear_error(&f->failure); /* the next one asks anew */
+    f->record = json_make("{sb s[]}", "anonymous_reads", 1, "users");
+    f->answer_ms = 5;
+    assert_access(NULL, PEER, RAPI_READ, "");
+    g_assert_cmpuint(f->asked, ==, 2);
+}
+
+/* What a slow luxid says at last is good for all who have waited for it, and for nobody later. */
+static void test_slow_luxid(struct fixture *f, gconstpointer unused)
+{
+    struct asking waiting[3];
+    f->answer_ms = 30000;
+    start(f, &waiting[0], "alice:one", 10000);
+    start(f, &waiting[1], "alice:one", 10000);
+    start(f, &waiting[2], "bob:two", 10100);
+    for (size_t i = 0; i < G_N_ELEMENTS(waiting); i++) {
+        g_assert_true(waiting[i].done);
+        g_assert_no_error(waiting[i].error);
+        g_assert_cmpint(waiting[i].access, ==, i < 2 ? RAPI_WRITE : RAPI_READ);
+        g_free(waiting[i].name);
+    }
+    g_assert_cmpuint(f->asked, ==, 1);
+    assert_access("alice:one", PEER, RAPI_WRITE, "alice");
+    g_assert_cmpuint(f->asked, ==, 2);
+}
+
 /* The process ends while passwords are being checked. */
 static void test_killed(struct fixture *f, gconstpointer unused)
 {
@@ -318,8 +436,13 @@ int main(int argc, char **argv)
     ADD("/rapi-users/ha1", test_ha1);
     ADD("/rapi-users/changes", test_changes);
     ADD("/rapi-users/barred", test_barred);
+    ADD("/rapi-users/barred-network", test_barred_network);
+    ADD("/rapi-users/many-addresses", test_many_addresses);
+    ADD("/rapi-users/many-waiting", test_many_waiting);
     ADD("/rapi-users/crowd", test_crowd);
     ADD("/rapi-users/without-luxid", test_without_luxid);
+    ADD("/rapi-users/silent-luxid", test_silent_luxid);
+    ADD("/rapi-users/slow-luxid", test_slow_luxid);
     ADD("/rapi-users/killed", test_killed);
     return g_test_run();
 }

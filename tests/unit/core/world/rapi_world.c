@@ -14,7 +14,8 @@ static struct {
     enum rapi_access access;
     enum fettle_error code;
     const char *message;
-    guint fails_after;
+    guint fails_after, fails_ms;
+    bool fails_on;
     const char *type;
     struct http_answer *answer;
     char *last_user;
@@ -36,12 +37,15 @@ static json_t *call(struct rapi_luxid *luxid, enum face face, const char *method
     rig.calls++;
     g_free(rig.last_user);
     rig.last_user = g_strdup(user ? user : "");
-    if (rig.code != FETTLE_ERROR_COUNT && rig.fails_after-- == 0) {
+    if (rig.code != FETTLE_ERROR_COUNT && rig.fails_after == 0) {
         json_decref(args);
         g_set_error_literal(error, FETTLE_ERROR, (int)rig.code, rig.message);
-        rig.code = FETTLE_ERROR_COUNT;
+        env_sleep(rig.world->cli, rig.fails_ms);
+        if (!rig.fails_on)
+            rig.code = FETTLE_ERROR_COUNT;
         return NULL;
     }
+    rig.fails_after--;
     fake_set_face(rig.world->world, face);
     return env_call_wait(rig.world->cli, &one, error);
 }
@@ -201,7 +205,15 @@ void rapi_fail_next(enum fettle_error code, const char *message)
 
 void rapi_fail_after(guint calls, enum fettle_error code, const char *message)
 {
+    rapi_fail_on(calls, 0, code, message);
+    rig.fails_on = false;
+}
+
+void rapi_fail_on(guint calls, guint after_ms, enum fettle_error code, const char *message)
+{
     rig.fails_after = calls;
+    rig.fails_ms = after_ms;
+    rig.fails_on = true;
     rig.code = code;
     rig.message = message;
 }
