@@ -65,6 +65,8 @@ struct http_answer *rapi_run_op(struct rapi_call *call, GError **error);
 /* The opcode's parameters as the route's parts say them; `body` false: without what is in the body.
  */
 json_t *rapi_op_parameters(struct rapi_call *call, bool body, GError **error);
+/* A member of the body that any opcode has. */
+bool rapi_is_common(const char *name);
 /* Queues a job of such opcodes, a list, which is stolen: each gets OP_ID from `ids`, the reason
  * trail and what is asked for of any opcode. */
 struct http_answer *rapi_submit(struct rapi_call *call, json_t *ops, GError **error);

@@ -159,6 +159,16 @@ static void test_reinstall(struct queue_world *w)
     check_reinstall(w, I "/reinstall", "{\"os\":\"new.img\"}", 3, "new.img");
     check_reinstall(w, I "/reinstall?os=old.img&nostartup=1", NULL, 2, "old.img");
     check_reinstall(w, I "/reinstall", NULL, 3, "");
+    /* A trial is one of all three. */
+    json_autoptr ops =
+        queued(w, "POST", I "/reinstall", "{\"os\":\"new.img\",\"dry_run\":true,\"priority\":5}");
+    g_assert_cmpuint(json_array_size(ops), ==, 3);
+    for (size_t i = 0; i < 3; i++) {
+        g_assert_true(json_is_true(json_object_get(json_array_get(ops, i), "dry_run")));
+        g_assert_cmpint(json_integer_value(json_object_get(json_array_get(ops, i), "priority")), ==,
+                        5);
+        g_assert_false(json_object_get(json_array_get(ops, i), "start"));
+    }
 }
 
 /* --- reads --- */
@@ -560,6 +570,8 @@ static void test_who(struct queue_world *w)
     rapi_refused(502, "luxid does not answer", "GET", "/2", NULL);
 }
 
+#define TWICE(name) name ": stands in the path, or behind \"?\", and may not stand in the body, too"
+
 static void test_bad_requests(struct queue_world *w)
 {
     static const struct {
@@ -581,8 +593,7 @@ static void test_bad_requests(struct queue_world *w)
          "near ']')"},
         {"PUT", I "/migrate", "{\"a\":1,\"a\":2}",
          "the body is no JSON object (line 1: duplicate object key near '\"a\"')"},
-        {"PUT", I "/migrate", "{\"instance_name\":\"web2\"}",
-         "instance_name: stands in the path, or behind \"?\", and may not stand in the body, too"},
+        {"PUT", I "/migrate", "{\"instance_name\":\"web2\"}", TWICE("instance_name")},
         {"PUT", I "/migrate", "{\"reason\":[]}", "reason: stands behind \"?\""},
         {"PUT", I "/startup", "{\"colour\":1}",
          "colour: nothing of that name is taken in the body"},
@@ -601,9 +612,22 @@ static void test_bad_requests(struct queue_world *w)
         {"POST", I "/replace-disks?disks=0,x", NULL, "Invalid disk index passed: 0,x"},
         {"POST", I "/reinstall?os=a", "{\"os\":\"b\"}", "Can't combine query and body parameters"},
         {"POST", I "/reinstall", "{\"start\":1}", "start: must be true or false"},
+        {"POST", I "/reinstall", "{\"instance_name\":\"web2\"}", TWICE("instance_name")},
+        {"POST", I "/reinstall", "{\"os\":\"a\",\"os_type\":\"b\"}",
+         "Parameter 'os' was renamed to 'os_type', but both are specified"},
+        {"POST", I "/reinstall", "{\"reason\":[]}", "reason: stands behind \"?\""},
+        {"POST", I "/replace-disks", "{\"instance_name\":\"web2\"}", TWICE("instance_name")},
+        {"POST", N "/migrate", "{\"node_name\":\"node3\"}", TWICE("node_name")},
     };
+    static const char *const named[] = {I "/reinstall", I "/replace-disks", N "/migrate",
+                                        I "/reboot"};
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
         rapi_refused(400, rows[i].explain, rows[i].method, rows[i].target, rows[i].body);
+    for (size_t i = 0; i < G_N_ELEMENTS(named); i++)
+        rapi_refused(403, "The parameter OP_ID cannot be set via RAPI", "POST", named[i],
+                     "{\"OP_ID\":\"OP_INSTANCE_REMOVE\"}");
+    rapi_refused(403, "The parameter OP_ID cannot be set via RAPI", "POST", "/2/instances",
+                 "{\"__version__\":1,\"OP_ID\":\"OP_RECOVERY_RESET\"}");
     rapi_refused(403, "The parameter compression_tools cannot be set via RAPI", "PUT", "/2/modify",
                  "{\"compression_tools\":[]}");
     rapi_refused(405, "/2/instances/web1 is answered to GET, HEAD, DELETE alone", "PUT", I, NULL);
