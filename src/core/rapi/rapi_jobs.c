@@ -1,4 +1,4 @@
-/* Rows of kind OWN that queue a job whose opcodes do not follow from the names alone. */
+/* Rows of kind JOB: jobs whose opcodes do not follow from the names alone. */
 #include <string.h>
 
 #include "core/rapi/rapi_private.h"

@@ -43,7 +43,7 @@ static json_t *parameters_of(const struct rapi_route *route)
     }
     if (route->kind == RAPI_LIST)
         json_array_append_new(list, parameter("bulk", "query", "integer", "1: with all fields."));
-    if (route->kind == RAPI_OP || route->need == RAPI_NEED_WRITE) {
+    if (rapi_route_queues(route)) {
         json_array_append_new(
             list, parameter("dry-run", "query", "integer", "1: it is checked, and not done."));
         if (!has_parameter(list, "reason"))

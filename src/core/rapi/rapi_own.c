@@ -1,4 +1,4 @@
-/* Rows of kind LUXI, and those of kind OWN that only ask; see rapi_private.h. */
+/* Rows of kind LUXI and OWN; see rapi_private.h. */
 #include <string.h>
 
 #include "core/rapi/rapi_private.h"

@@ -25,7 +25,8 @@ struct rapi_call {
     json_t *body;     /* NULL: it has none */
 };
 
-/* Rows of kind OWN: an answer, or NULL with an error, of which rapi_answer_error() makes one. */
+/* Rows of kind OWN and JOB: an answer, or NULL with an error, of which rapi_answer_error() makes
+ * one. */
 typedef struct http_answer *rapi_own_fn(struct rapi_call *call, GError **error);
 #define RAPI_OWN_OP(what)
 #define RAPI_OWN_LIST(what)
@@ -33,6 +34,7 @@ typedef struct http_answer *rapi_own_fn(struct rapi_call *call, GError **error);
 #define RAPI_OWN_LUXI(what)
 #define RAPI_OWN_NONE(what)
 #define RAPI_OWN_OWN(what) rapi_own_fn rapi_own_##what;
+#define RAPI_OWN_JOB(what) rapi_own_fn rapi_own_##what;
 #define RAPI_ROUTE(METHOD, path, need, kind, what, name, doc) RAPI_OWN_##kind(what)
 #define RAPI_PART(kind, from, to, doc)
 #include "proto/rapi/rapi_routes.def"

@@ -347,6 +347,38 @@ static void test_cancel(struct queue_world *w)
     g_assert_true(json_is_string(json_array_get(said, 1)));
 }
 
+#define NO_TRIAL                                                                                   \
+    "nothing was done: dry-run is for what queues a job, and this would be done at once"
+
+#define NO_RULE "Invalid body parameters: filter rule doesn't support the parameter 'dry_run'"
+
+/* Whoever asks for a trial must not get the deed, nor what he asks for be passed over. */
+static void test_trials(struct queue_world *w)
+{
+    static const char *const trials[][3] = {
+        {"DELETE", "/2/jobs/1", NULL},
+        {"POST", "/2/filters", "{\"priority\":10}"},
+        {"PUT", "/2/filters/33333333-0000-4000-8000-000000000001", "{\"priority\":10}"},
+        {"DELETE", "/2/filters/33333333-0000-4000-8000-000000000001", NULL},
+    };
+    queue_submit(w, NULL);
+    guint before = rapi_calls();
+    for (size_t i = 0; i < G_N_ELEMENTS(trials); i++) {
+        g_autofree char *target = g_strconcat(trials[i][1], "?dry-run=1", NULL);
+        rapi_refused(400, NO_TRIAL, trials[i][0], target, trials[i][2]);
+        rapi_refused(400,
+                     trials[i][2] ? NO_RULE : "dry_run: nothing of that name is taken in the body",
+                     trials[i][0], trials[i][1], "{\"dry_run\":true}");
+    }
+    rapi_refused(400, "dry-run: must be a number, 0 or 1", "DELETE", "/2/jobs/1?dry-run=x", NULL);
+    g_assert_cmpuint(rapi_calls(), ==, before);
+    json_autoptr waited =
+        rapi_get(200, "GET", "/2/jobs/1/wait?dry-run=1", "{\"fields\":[\"status\"]}");
+    g_assert_true(json_is_object(waited));
+    json_autoptr said = rapi_get(200, "DELETE", "/2/jobs/1?dry-run=0", "[]");
+    g_assert_true(json_is_boolean(json_array_get(said, 0)));
+}
+
 static void test_query(struct queue_world *w)
 {
     json_autoptr all = rapi_get(200, "GET", "/2/query/instance?fields=name,%20disk_template", NULL);
@@ -499,6 +531,18 @@ static void test_metrics(struct queue_world *w)
     rapi_refused(401, "No permission -- see authorization schemes", "GET", "/metrics", NULL);
 }
 
+static bool may_be_tried(const json_t *paths, const char *path, const char *method)
+{
+    const json_t *route = json_object_get(json_object_get(paths, path), method);
+    size_t i;
+    json_t *one;
+    g_assert_nonnull(route);
+    json_array_foreach(json_object_get(route, "parameters"), i, one)
+        if (!strcmp(json_string_value(json_object_get(one, "name")), "dry-run"))
+            return true;
+    return false;
+}
+
 static void test_openapi(struct queue_world *w)
 {
     size_t count;
@@ -518,6 +562,11 @@ static void test_openapi(struct queue_world *w)
     json_t *members = json_object_get(schema, "properties");
     g_assert_true(json_object_get(members, "amount"));
     g_assert_false(json_object_get(members, "instance_name"));
+    g_assert_true(may_be_tried(paths, "/2/instances/{instance}/disk/{disk}/grow", "post"));
+    g_assert_true(may_be_tried(paths, "/2/instances/{instance}/reinstall", "post"));
+    g_assert_false(may_be_tried(paths, "/2/jobs/{job}", "delete"));
+    g_assert_false(may_be_tried(paths, "/2/jobs/{job}/wait", "get"));
+    g_assert_false(may_be_tried(paths, "/2/filters", "post"));
 }
 
 /* --- what is not there --- */
@@ -697,6 +746,7 @@ int main(int argc, char **argv)
     rapi_case("/rapi/console", test_console);
     rapi_case("/rapi/wait", test_wait);
     rapi_case("/rapi/cancel", test_cancel);
+    rapi_case("/rapi/trials#RAP-02", test_trials);
     rapi_case("/rapi/query", test_query);
     rapi_case("/rapi/filters", test_filters);
     rapi_case("/rapi/streamed", test_streamed);
