@@ -139,7 +139,8 @@ static struct http_answer *admit(struct rapi_call *call, GError **error)
         http_answer_add_header(answer, "Retry-After", "60");
         return answer;
     case RAPI_READ:
-        if (call->route->need == RAPI_NEED_READ)
+        if (call->route->need == RAPI_NEED_READ ||
+            (call->route->need == RAPI_NEED_NAME && call->user[0]))
             return NULL;
         return !call->user[0] ? unknown()
                               : rapi_refuse(403, "user \"%s\" may only read", call->user);

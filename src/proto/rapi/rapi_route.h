@@ -8,7 +8,7 @@
 #include "proto/face.h"
 #include "proto/records.h"
 
-enum rapi_need { RAPI_NEED_READ, RAPI_NEED_WRITE };
+enum rapi_need { RAPI_NEED_READ, RAPI_NEED_NAME, RAPI_NEED_WRITE };
 
 enum rapi_kind { RAPI_OP, RAPI_LIST, RAPI_ONE, RAPI_LUXI, RAPI_OWN, RAPI_JOB, RAPI_NONE };
 

@@ -112,6 +112,8 @@ static void test_table(void)
             g_assert_cmpstr(route->doc, !=, "");
         if (route->kind == RAPI_LUXI)
             check_order(route);
+        if (rapi_route_queues(route) && route->need == RAPI_NEED_READ)
+            g_error("%s %s queues a job for whoever has no name", route->method, route->name);
         for (size_t at = 0; at < route->part_count; at++)
             check_part(route, &route->parts[at]);
     }

@@ -609,8 +609,15 @@ static void test_who(struct queue_world *w)
     rapi_be("bob", RAPI_READ);
     rapi_refused(403, "user \"bob\" may only read", "PUT", I "/startup", NULL);
     check_text("/version", "200 2");
+    json_autoptr id = rapi_get(200, "GET", I "/info", NULL);
+    g_assert_true(json_is_integer(id));
     rapi_be("", RAPI_READ);
     check_text("/version", "200 2");
+    /* What queues a job is for nobody without a name. */
+    guint before = rapi_calls();
+    rapi_refused(401, "No permission -- see authorization schemes", "GET", I "/info", NULL);
+    rapi_refused(401, "No permission -- see authorization schemes", "HEAD", I "/info", NULL);
+    g_assert_cmpuint(rapi_calls(), ==, before);
     rapi_refused(401, "No permission -- see authorization schemes", "PUT", I "/startup", NULL);
     rapi_be("", RAPI_BARRED);
     rapi_refused(429, "too many wrong passwords have come from your address", "GET", "/2", NULL);
@@ -648,6 +655,10 @@ static void test_bad_requests(struct queue_world *w)
          "colour: nothing of that name is taken in the body"},
         {"PUT", I "/startup?force=x", NULL, "force: must be a number, 0 or 1"},
         {"PUT", I "/startup?dry-run=x", NULL, "dry-run: must be a number, 0 or 1"},
+        {"GET", I "/info", "{\"priority\":5}",
+         "priority: nothing of that name is taken in the body"},
+        {"GET", I "/info", "{\"depends\":[]}",
+         "depends: nothing of that name is taken in the body"},
         {"GET", "/2/instances?bulk=x", NULL, "bulk: must be a number, 0 or 1"},
         {"POST", "/2/networks", "{\"name\":\"a\",\"network_name\":\"b\"}",
          "Parameter 'name' was renamed to 'network_name', but both are specified"},
