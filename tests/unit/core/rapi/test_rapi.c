@@ -482,6 +482,32 @@ static void test_streamed(struct queue_world *w)
     g_assert_true(g_str_has_suffix(broken, "(broken)"));
 }
 
+/* What is too much for one answer of luxid is asked for in halves, as often as it has to be. */
+static void check_halved(const char *target, size_t count, guint times)
+{
+    json_autoptr whole = rapi_get(200, "GET", target, NULL);
+    g_assert_cmpuint(json_array_size(whole), ==, count);
+    rapi_fail_times(2, times, FETTLE_ERROR_LIMIT, "the answer is too large");
+    json_autoptr halved = rapi_get(200, "GET", target, NULL);
+    g_assert_true(json_equal(whole, halved));
+    g_assert_true(g_str_has_suffix(rapi_header("Fettle-Serials"), "-"));
+    rapi_fail_times(2, 100, FETTLE_ERROR_LIMIT, "the answer is too large");
+    rapi_refused(413, "the answer is too large", "GET", target, NULL);
+    rapi_fail_times(0, 0, FETTLE_ERROR_LIMIT, "");
+}
+
+static void test_halved(struct queue_world *w)
+{
+    for (guint i = 0; i < 5; i++)
+        queue_submit(w, NULL);
+    check_halved("/2/instances?bulk=1", 3, 1);
+    check_halved("/2/nodes?bulk=1", 3, 1);
+    check_halved("/2/jobs?bulk=1", 5, 2);
+    check_halved("/fettle/v1/jobs?bulk=1", 5, 1);
+    put_many(w, 20);
+    check_halved("/2/instances?bulk=1", 23, 3);
+}
+
 /* --- ours --- */
 
 static void test_ours(struct queue_world *w)
@@ -761,6 +787,7 @@ int main(int argc, char **argv)
     rapi_case("/rapi/query", test_query);
     rapi_case("/rapi/filters", test_filters);
     rapi_case("/rapi/streamed", test_streamed);
+    rapi_case("/rapi/halved", test_halved);
     rapi_case("/rapi/ours", test_ours);
     rapi_case("/rapi/openapi", test_openapi);
     rapi_case("/rapi/metrics", test_metrics);

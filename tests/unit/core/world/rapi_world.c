@@ -14,7 +14,7 @@ static struct {
     enum rapi_access access;
     enum fettle_error code;
     const char *message;
-    guint fails_after;
+    guint fails_after, fails;
     const char *type;
     struct http_answer *answer;
     char *last_user;
@@ -36,10 +36,12 @@ static json_t *call(struct rapi_luxid *luxid, enum face face, const char *method
     rig.calls++;
     g_free(rig.last_user);
     rig.last_user = g_strdup(user ? user : "");
-    if (rig.code != FETTLE_ERROR_COUNT && rig.fails_after-- == 0) {
+    if (rig.fails && rig.fails_after) {
+        rig.fails_after--;
+    } else if (rig.fails) {
+        rig.fails--;
         json_decref(args);
         g_set_error_literal(error, FETTLE_ERROR, (int)rig.code, rig.message);
-        rig.code = FETTLE_ERROR_COUNT;
         return NULL;
     }
     fake_set_face(rig.world->world, face);
@@ -201,7 +203,13 @@ void rapi_fail_next(enum fettle_error code, const char *message)
 
 void rapi_fail_after(guint calls, enum fettle_error code, const char *message)
 {
+    rapi_fail_times(calls, 1, code, message);
+}
+
+void rapi_fail_times(guint calls, guint times, enum fettle_error code, const char *message)
+{
     rig.fails_after = calls;
+    rig.fails = times;
     rig.code = code;
     rig.message = message;
 }
@@ -235,7 +243,6 @@ static void run_case(gconstpointer data)
     memset(&rig, 0, sizeof rig);
     rig.world = w;
     rig.luxid = (struct rapi_luxid){.call = call, .call_text = call_text};
-    rig.code = FETTLE_ERROR_COUNT;
     rig.type = "application/json";
     rapi_be("alice", RAPI_WRITE);
     rig.rapi = rapi_new(&(struct rapi_options){.env = w->cli, .luxid = &rig.luxid}, NULL);
