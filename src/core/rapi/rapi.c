@@ -66,6 +66,14 @@ json_t *rapi_ask(const struct rapi_call *call, const char *method, json_t *args,
                        error);
 }
 
+char *rapi_ask_text(const struct rapi_call *call, const char *method, json_t *args, GError **error)
+{
+    struct rapi_luxid *luxid = call->rapi->luxid;
+    g_autofree char *user = g_strconcat("rapi:", call->user, NULL);
+    return luxid->call_text(luxid, call->route->face, method, args, call->user[0] ? user : NULL, 0,
+                            error);
+}
+
 /* --- bodies --- */
 
 static const char *kind_of(const json_t *json)

@@ -34,6 +34,10 @@ struct http_answer *rapi_run_luxi(struct rapi_call *call, GError **error)
         else if (part->kind != RAPI_ALIAS)
             return NULL;
     }
+    if (!rapi_route_part(route, RAPI_ALIAS, NULL)) {
+        char *text = rapi_ask_text(call, route->what, json_steal(&args), error);
+        return text ? rapi_answer_text(text) : NULL;
+    }
     json_autoptr result = rapi_ask(call, route->what, json_steal(&args), error);
     for (size_t i = 0; result && i < route->part_count; i++)
         if (route->parts[i].kind == RAPI_ALIAS)
@@ -214,8 +218,8 @@ struct http_answer *rapi_own_query(struct rapi_call *call, GError **error)
     if (!filter)
         return NULL;
     json_t *args = json_make("[sOo]", rapi_var(call, "resource"), fields, filter);
-    json_t *result = rapi_ask(call, "Query", args, error);
-    return result ? rapi_answer(result) : NULL;
+    char *text = rapi_ask_text(call, "Query", args, error);
+    return text ? rapi_answer_text(text) : NULL;
 }
 
 struct http_answer *rapi_own_query_fields(struct rapi_call *call, GError **error)

@@ -52,10 +52,15 @@ json_t *rapi_member(const struct rapi_call *call, const char *name);
 /* Asks luxid in the words of the route's face, for whoever asks. */
 json_t *rapi_ask(const struct rapi_call *call, const char *method, json_t *args, GError **error);
 
+/* The same with the text of the result, of which no tree is made; free it with g_free(). */
+char *rapi_ask_text(const struct rapi_call *call, const char *method, json_t *args, GError **error);
+
 /* --- the answer (rapi_answer.c) --- */
 
 /* 200; `json` is stolen. */
 struct http_answer *rapi_answer(json_t *json);
+/* The same of a text of JSON. */
+struct http_answer *rapi_answer_text(char *text);
 /* {"code", "message", "explain"} */
 struct http_answer *rapi_refuse(guint status, const char *format, ...) G_GNUC_PRINTF(2, 3);
 struct http_answer *rapi_answer_error(const GError *error);

@@ -145,6 +145,22 @@ static void test_luxid_errors(struct queue_world *w)
     }
 }
 
+/* luxid bounds them, so what passes through has a bound. */
+static void test_many_fields(struct queue_world *w)
+{
+    static const char *const ways[] = {"/2/query/instance", "/fettle/v1/query/instance",
+                                       "/2/query/instance/fields"};
+    g_autoptr(GString) names = g_string_new("name");
+    for (guint i = 1; i < 512; i++)
+        g_string_append(names, ",name");
+    for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
+        g_autofree char *most = g_strdup_printf("%s?fields=%s", ways[i], names->str);
+        g_autofree char *more = g_strdup_printf("%s,name", most);
+        json_decref(rapi_get(200, "GET", most, NULL));
+        rapi_refused(400, "fields: must have at most 512 elements, has 513", "GET", more, NULL);
+    }
+}
+
 /* --- trials --- */
 
 #define NO_TRIAL                                                                                   \
@@ -185,6 +201,7 @@ int main(int argc, char **argv)
     rapi_case("/rapi/who", test_who);
     rapi_case("/rapi/bad-requests", test_bad_requests);
     rapi_case("/rapi/large-bodies", test_large_bodies);
+    rapi_case("/rapi/many-fields", test_many_fields);
     rapi_case("/rapi/luxid-errors#RAP-02", test_luxid_errors);
     rapi_case("/rapi/trials#RAP-02", test_trials);
     return g_test_run();
