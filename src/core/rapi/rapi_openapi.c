@@ -131,8 +131,9 @@ struct http_answer *rapi_own_openapi(struct rapi_call *call, GError **error)
         }
         json_object_set_new(path, method, operation_of(&table[i]));
     }
-    return rapi_answer(json_make("{ss, s{ss, ss}, so, s[{s[]}], s{s{s{ss, ss}}}}", "openapi",
-                                 "3.1.0", "info", "title", "Fettle", "version", FETTLE_VERSION,
-                                 "paths", paths, "security", "basic", "components",
-                                 "securitySchemes", "basic", "type", "http", "scheme", "basic"));
+    json_t *api =
+        json_make("{ss, s{ss, ss}, so, s[{s[]}], s{s{s{ss, ss}}}}", "openapi", "3.1.0", "info",
+                  "title", "Fettle", "version", FETTLE_VERSION, "paths", paths, "security", "basic",
+                  "components", "securitySchemes", "basic", "type", "http", "scheme", "basic");
+    return rapi_answer_master(call, api, error);
 }

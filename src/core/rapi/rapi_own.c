@@ -48,20 +48,29 @@ struct http_answer *rapi_run_luxi(struct rapi_call *call, GError **error)
 
 /* --- what is always the same --- */
 
+struct http_answer *rapi_answer_master(struct rapi_call *call, json_t *answer, GError **error)
+{
+    json_autoptr same = answer;
+    json_autoptr asked =
+        rapi_ask(call, "QueryConfigValues", json_make("[[s]]", "master_node"), error);
+    return asked ? rapi_answer(json_steal(&same)) : NULL;
+}
+
 struct http_answer *rapi_own_null(struct rapi_call *call, GError **error)
 {
-    return rapi_answer(json_null());
+    return rapi_answer_master(call, json_null(), error);
 }
 
 struct http_answer *rapi_own_version(struct rapi_call *call, GError **error)
 {
-    return rapi_answer(json_integer(API_VERSION));
+    return rapi_answer_master(call, json_integer(API_VERSION), error);
 }
 
 struct http_answer *rapi_own_features(struct rapi_call *call, GError **error)
 {
-    return rapi_answer(json_make("[ssss]", "node-migrate-reqv1", "node-evac-res1",
-                                 "instance-create-reqv1", "instance-reinstall-reqv1"));
+    json_t *features = json_make("[ssss]", "node-migrate-reqv1", "node-evac-res1",
+                                 "instance-create-reqv1", "instance-reinstall-reqv1");
+    return rapi_answer_master(call, features, error);
 }
 
 struct http_answer *rapi_own_no_tags(struct rapi_call *call, GError **error)

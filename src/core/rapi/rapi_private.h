@@ -61,6 +61,9 @@ char *rapi_ask_text(const struct rapi_call *call, const char *method, json_t *ar
 struct http_answer *rapi_answer(json_t *json);
 /* The same of a text of JSON. */
 struct http_answer *rapi_answer_text(char *text);
+/* 200 of the master alone, for what luxid need not be asked: whoever finds the master by what is
+ * answered must not find another node. `json` is stolen. */
+struct http_answer *rapi_answer_master(struct rapi_call *call, json_t *json, GError **error);
 /* {"code", "message", "explain"} */
 struct http_answer *rapi_refuse(guint status, const char *format, ...) G_GNUC_PRINTF(2, 3);
 struct http_answer *rapi_answer_error(const GError *error);

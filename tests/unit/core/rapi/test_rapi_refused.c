@@ -1,6 +1,7 @@
 /* What fettle-rapid refuses: what is wrong with requests, and with who sends them. */
 #include <string.h>
 
+#include "proto/rapi/rapi_route.h"
 #include "unit/core/world/rapi_world.h"
 
 #define I "/2/instances/web1"
@@ -161,6 +162,32 @@ static void test_many_fields(struct queue_world *w)
     }
 }
 
+/* Whoever looks for the master by what is answered must not find another node. */
+static void test_standby(struct queue_world *w)
+{
+    static const char *const message = "node2 is not the master; the master is node1";
+    size_t count;
+    const struct rapi_route *table = rapi_route_table(&count);
+    guint asked = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].kind == RAPI_NONE || strcmp(table[i].method, "GET") != 0)
+            continue;
+        g_auto(GStrv) parts = g_strsplit_set(table[i].path, "{}", -1);
+        for (guint at = 1; at < g_strv_length(parts); at += 2)
+            g_strlcpy(parts[at], "1", 2);
+        g_autofree char *path = g_strjoinv("", parts);
+        g_autofree char *target = g_strconcat(path, "?fields=name", NULL);
+        bool waits = g_str_has_suffix(path, "/wait");
+        rapi_fail_times(0, 100, FETTLE_ERROR_NOT_MASTER, message);
+        rapi_refused(503, message, "GET", target, waits ? "{\"fields\":[]}" : NULL);
+        asked++;
+    }
+    g_assert_cmpuint(asked, >, 40);
+    rapi_fail_times(0, 100, FETTLE_ERROR_NOT_MASTER, message);
+    g_autofree char *head = rapi_say("HEAD", "/version", NULL);
+    g_assert_true(g_str_has_prefix(head, "503 "));
+}
+
 /* --- trials --- */
 
 #define NO_TRIAL                                                                                   \
@@ -203,6 +230,7 @@ int main(int argc, char **argv)
     rapi_case("/rapi/large-bodies", test_large_bodies);
     rapi_case("/rapi/many-fields", test_many_fields);
     rapi_case("/rapi/luxid-errors#RAP-02", test_luxid_errors);
+    rapi_case("/rapi/standby#RAP-01", test_standby);
     rapi_case("/rapi/trials#RAP-02", test_trials);
     return g_test_run();
 }
