@@ -570,15 +570,15 @@ static void test_large_taken(struct fixture *fixture, gconstpointer unused)
     struct answer tree = {0};
     struct text_answer text = {0};
     const struct rpc_call call_text = {
-        .to_role = ROLE_LUXID, .method = "QueryMib", .args = json_make("[i]", 40)};
-    call(fixture, "QueryMib", json_make("[i]", 40), 0, &tree);
+        .to_role = ROLE_LUXID, .method = "QueryMib", .args = json_make("[i]", 17)};
+    call(fixture, "QueryMib", json_make("[i]", 17), 0, &tree);
     world_wait(&tree.done);
     g_assert_no_error(tree.error);
-    g_assert_cmpuint(json_string_length(tree.result), ==, MIB(40));
+    g_assert_cmpuint(json_string_length(tree.result), ==, MIB(17));
     luxi_client_call_text(fixture->client, &call_text, text_cb, &text);
     world_wait(&text.done);
     g_assert_no_error(text.error);
-    g_assert_cmpuint(strlen(text.text), ==, MIB(40) + 2);
+    g_assert_cmpuint(strlen(text.text), ==, MIB(17) + 2);
     g_free(text.text);
     answer_clear(&tree);
 }
