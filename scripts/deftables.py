@@ -198,12 +198,12 @@ def rest_takes(kind, what, parts):
 
 def rest_page():
     lines = ['# REST', '', HEAD, '',
-             'What `fettle-rapid` answers ([guide](../guide/rest.md)). Whoever may only read may ask what says so; HEAD is answered where GET is. '
+             'What `fettle-rapid` answers ([guide](../guide/rest.md)). Whoever may only read may ask what says `read`, and, if he has a name, what says `name`; HEAD is answered where GET is. '
              'A job is answered by its id, a number; each of them takes `dry-run` (1: it is checked, and not done) and `reason` (goes on record with '
-             'it) behind "?", and `depends`, `priority` and `comment` in its body.', '']
+             'it) behind "?", and, but for who may only read, `depends`, `priority` and `comment` in its body. What changes something without a job does nothing with `dry-run=1`: 400.', '']
     for title, ours in (("Ganeti's remote API", False), ('Our own', True)):
-        found = [(method, f'`{path}`', need.lower(), f'{"Queues a job. " if kind == "OP" else ""}{doc}', rest_takes(kind, what, parts))
-                 for method, path, need, kind, what, doc, parts in rest_routes() if kind != 'NONE' and path.startswith('/fettle/') == ours]
+        found = [(method, f'`{path}`', need.lower(), f'{"Queues a job. " if kind in ("OP", "JOB") else ""}{doc}', rest_takes(kind, what, parts))
+                 for method, path, need, kind, what, doc, parts in rest_routes() if kind != 'NONE' and path.startswith(('/fettle/', '/metrics')) == ours]
         lines += [f'## {title}', '', *table(('method', 'path', 'who', '', 'takes'), found)]
     none = [(method, f'`{path}`', what) for method, path, _, kind, what, _, _ in rest_routes() if kind == 'NONE']
     lines += ['## What there is not', '', 'Answered with 501 and this reason.', '', *table(('method', 'path', 'why'), none)]

@@ -274,7 +274,7 @@ def test_away():
 
 @title('/rapid/not-the-master#RAP-01')
 def test_standby():
-    for path in ('/2/info', '/2/instances', '/2/jobs'):
+    for path in ('/2/info', '/2/instances', '/2/jobs', '/', '/version', '/2/features', '/fettle/v1/openapi.json'):
         for user in ('alice:one', ''):
             found = standby.refused('GET', path, user)
             assert found == (503, 'node2 is not the master; the master is node1'), (path, user, found)

@@ -99,6 +99,24 @@ static void check_json(const char *text, bool refused)
         g_assert_true(json_is_string(json_object_get(json, "explain")));
 }
 
+static const char *type_of(const struct http_answer *answer)
+{
+    for (guint i = 0; i < answer->headers->len; i += 2)
+        if (!strcmp(answer->headers->pdata[i], "Content-Type"))
+            return answer->headers->pdata[i + 1];
+    g_assert_not_reached();
+}
+
+/* What luxid answers may be passed on as it is, and is good or not; metrics are another format. */
+static bool passed_on(const struct http_answer *answer, const char *text)
+{
+    guint way = (guint8)rig.way % (G_N_ELEMENTS(results) + 1);
+    if (answer->status != 200)
+        return false;
+    return strcmp(type_of(answer), "application/json") != 0 ||
+           (way < G_N_ELEMENTS(results) && !strcmp(text, results[way]));
+}
+
 static void check(void *unused)
 {
     char piece[512];
@@ -109,7 +127,7 @@ static void check(void *unused)
     while (answer->stream &&
            (got = answer->stream->read(answer->stream, piece, sizeof piece, NULL)) > 0)
         g_string_append_len(text, piece, got);
-    if (got >= 0 && text->len)
+    if (got >= 0 && text->len && !passed_on(answer, text->str))
         check_json(text->str, answer->status != 200);
 }
 

@@ -66,6 +66,14 @@ json_t *rapi_ask(const struct rapi_call *call, const char *method, json_t *args,
                        error);
 }
 
+char *rapi_ask_text(const struct rapi_call *call, const char *method, json_t *args, GError **error)
+{
+    struct rapi_luxid *luxid = call->rapi->luxid;
+    g_autofree char *user = g_strconcat("rapi:", call->user, NULL);
+    return luxid->call_text(luxid, call->route->face, method, args, call->user[0] ? user : NULL, 0,
+                            error);
+}
+
 /* --- bodies --- */
 
 static const char *kind_of(const json_t *json)
@@ -140,7 +148,8 @@ static struct http_answer *admit(struct rapi_call *call, GError **error)
         http_answer_add_header(answer, "Retry-After", "60");
         return answer;
     case RAPI_READ:
-        if (call->route->need == RAPI_NEED_READ)
+        if (call->route->need == RAPI_NEED_READ ||
+            (call->route->need == RAPI_NEED_NAME && call->user[0]))
             return NULL;
         return !call->user[0] ? unknown()
                               : rapi_refuse(403, "user \"%s\" may only read", call->user);
@@ -148,6 +157,35 @@ static struct http_answer *admit(struct rapi_call *call, GError **error)
         return NULL;
     }
     g_assert_not_reached();
+}
+
+/* --- trials --- */
+
+/* What changes something at once, and not by a job, which may be tried. */
+static bool acts(const struct rapi_route *route)
+{
+    return route->need == RAPI_NEED_WRITE && strcmp(route->method, "GET") != 0 &&
+           (route->kind == RAPI_LUXI || route->kind == RAPI_OWN);
+}
+
+/* Whoever asks for a trial must not get the deed. */
+static bool check_trial(const struct rapi_call *call, GError **error)
+{
+    const char *name = json_object_iter_key(json_object_iter(call->body));
+    bool dry;
+    if (!acts(call->route))
+        return true;
+    if (!rapi_query_flag(call, "dry-run", &dry, error))
+        return false;
+    if (dry)
+        fettle_set_error(error, WRONG_INPUT,
+                         "nothing was done: dry-run is for what queues a job, and this would be "
+                         "done at once");
+    else if (name && !rapi_route_part(call->route, RAPI_BODY, NULL))
+        fettle_set_error(error, WRONG_INPUT, "%s: nothing of that name is taken in the body", name);
+    else
+        return true;
+    return false;
 }
 
 /* --- from a request to its answer --- */
@@ -159,6 +197,7 @@ static rapi_own_fn *const own[] = {
 #define FN_LUXI(what) NULL,
 #define FN_NONE(what) NULL,
 #define FN_OWN(what) rapi_own_##what,
+#define FN_JOB(what) rapi_own_##what,
 #define RAPI_ROUTE(METHOD, path, need, kind, what, name, doc) FN_##kind(what)
 #define RAPI_PART(kind, from, to, doc)
 #include "proto/rapi/rapi_routes.def"
@@ -178,6 +217,7 @@ static struct http_answer *run_route(struct rapi_call *call, GError **error)
     case RAPI_LUXI:
         return rapi_run_luxi(call, error);
     case RAPI_OWN:
+    case RAPI_JOB:
         return own[route - rapi_route_table(&count)](call, error);
     case RAPI_NONE:
         return rapi_refuse(501, "%s: %s; see the guide", call->request->path, route->what);
@@ -220,7 +260,7 @@ static struct http_answer *run(struct rapi_call *call, GError **error)
         return rapi_refuse(415, "Content-Type must be application/json");
     if (request->body_len && (!parse_body(call, error) || !check_body(call, error)))
         return NULL;
-    return run_route(call, error);
+    return check_trial(call, error) ? run_route(call, error) : NULL;
 }
 
 /* Its length is that of what is not sent. */

@@ -50,6 +50,13 @@ struct http_answer *rapi_answer(json_t *json)
     return with_json(200, json);
 }
 
+struct http_answer *rapi_answer_text(char *text)
+{
+    struct http_answer *answer = http_answer_new(200);
+    http_answer_set_body(answer, "application/json", text);
+    return answer;
+}
+
 struct http_answer *rapi_refuse(guint status, const char *format, ...)
 {
     va_list args;

@@ -1,7 +1,8 @@
 /*
- * Lists with all fields, of any length: LIMIT_RAPI_PAGE objects at a time are asked of LuxiD, and
- * their rows are written over into objects from its text, as the client takes them. So no tree is
- * made, one page is in memory, and a list may be longer than one answer of LuxiD.
+ * Lists with all fields, of any length: LIMIT_RAPI_PAGE objects at a time, or fewer if these are
+ * too much for one answer, are asked of LuxiD, and their rows are written over into objects from
+ * its text, as the client takes them. So no tree is made, one page is in memory, and a list may be
+ * longer than one answer of LuxiD.
  */
 #include <string.h>
 
@@ -24,6 +25,7 @@ struct bulk {
     GPtrArray *names; /* of the fields, as `"name": ` */
     GPtrArray *keys;  /* of all objects, JSON texts */
     guint next;       /* the first of those that are not asked for yet */
+    guint most;       /* so many are asked for at once */
     char *text;       /* of a page */
     struct rapi_rows rows;
     struct rapi_span *cells;
@@ -66,15 +68,22 @@ static json_t *filter_of(const struct bulk *bulk, guint until)
 static json_t *ids_of(const struct bulk *bulk, guint until)
 {
     json_t *ids = json_array();
-    for (guint i = bulk->next; i < until && bulk->keys->len > LIMIT_RAPI_PAGE; i++)
+    for (guint i = bulk->next; i < until && bulk->keys->len > bulk->most; i++)
         json_array_append_new(ids, json_parse_own(bulk->keys->pdata[i]));
     return ids;
 }
 
-static bool ask_page(struct bulk *bulk, GError **error)
+/* How a page is asked for. If there are several: names that are no more would be an error there. */
+static struct rapi_page page_of(const struct bulk *bulk)
 {
-    struct rapi_page page = bulk->page;
-    guint until = MIN(bulk->next + LIMIT_RAPI_PAGE, bulk->keys->len);
+    return bulk->keys->len > bulk->most && strcmp(bulk->resource, "job") != 0
+               ? (struct rapi_page){"Query", true}
+               : rapi_page_of(bulk->face, bulk->resource);
+}
+
+static bool try_page(struct bulk *bulk, guint until, GError **error)
+{
+    struct rapi_page page = page_of(bulk);
     json_t *fields = rapi_fields_json(bulk->fields);
     json_t *args = page.pairs ? json_make("[soo]", bulk->resource, fields, filter_of(bulk, until))
                               : json_make("[oo]", ids_of(bulk, until), fields);
@@ -83,8 +92,25 @@ static bool ask_page(struct bulk *bulk, GError **error)
     if (!bulk->text)
         return false;
     bulk->next = until;
+    bulk->page = page;
     rapi_rows_begin(&bulk->rows, bulk->text, page.pairs);
     return true;
+}
+
+/* What is too much for one answer is asked for in halves, and so is what comes after it. */
+static bool ask_page(struct bulk *bulk, GError **error)
+{
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        guint until = MIN(bulk->next + bulk->most, bulk->keys->len);
+        if (try_page(bulk, until, &local))
+            return true;
+        if (!fettle_error_is(local, LIMIT) || until < bulk->next + 2) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+        bulk->most = (until - bulk->next) / 2;
+    }
 }
 
 /* Another page, after the first. */
@@ -159,7 +185,6 @@ static gssize bulk_read(struct http_bytes *bytes, void *place, gsize length, GEr
 static struct bulk *bulk_new(struct rapi_call *call, GPtrArray *keys)
 {
     const struct rapi_route *route = call->route;
-    struct rapi_page page = rapi_page_of(route->face, route->what);
     struct bulk *bulk = g_new0(struct bulk, 1);
     bulk->bytes = (struct http_bytes){.read = bulk_read, .free = bulk_free};
     bulk->env = call->rapi->env;
@@ -167,10 +192,7 @@ static struct bulk *bulk_new(struct rapi_call *call, GPtrArray *keys)
     bulk->face = route->face;
     bulk->resource = route->what;
     bulk->field = rapi_route_part(route, RAPI_KEY, NULL)->from;
-    /* Several pages: names that are no more would be an error there. */
-    bulk->page = keys->len > LIMIT_RAPI_PAGE && strcmp(route->what, "job") != 0
-                     ? (struct rapi_page){"Query", true}
-                     : page;
+    bulk->most = LIMIT_RAPI_PAGE;
     bulk->fields = rapi_fields(route->face, route->what, false);
     bulk->names = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < bulk->fields->len; i++)
@@ -193,11 +215,11 @@ struct http_answer *rapi_bulk(struct rapi_call *call, GPtrArray *keys, GError **
 {
     struct bulk *bulk = bulk_new(call, keys);
     gint64 first = ask_serial(call);
-    if (!ask_page(bulk, error) || !write_more(bulk, error)) {
+    bool asked = ask_page(bulk, error), whole = bulk->next == keys->len;
+    if (!asked || !write_more(bulk, error)) {
         bulk_free(&bulk->bytes);
         return NULL;
     }
-    bool whole = bulk->next == keys->len;
     gint64 last = whole ? ask_serial(call) : 0;
     g_autofree char *end = whole ? g_strdup_printf("%" G_GINT64_FORMAT, last) : g_strdup("");
     g_autofree char *serials = g_strdup_printf("%" G_GINT64_FORMAT "-%s", first, end);

@@ -1,4 +1,4 @@
-/* Rows of kind OWN that queue a job whose opcodes do not follow from the names alone. */
+/* Rows of kind JOB: jobs whose opcodes do not follow from the names alone. */
 #include <string.h>
 
 #include "core/rapi/rapi_private.h"
@@ -48,7 +48,6 @@ struct http_answer *rapi_own_set_node_role(struct rapi_call *call, GError **erro
         json_t *op = rapi_op_parameters(call, false, error);
         if (!op)
             return NULL;
-        json_object_set_new(op, "node_name", json_string(rapi_var(call, "node")));
         json_object_set_new(op, "master_candidate", json_string(roles[i].candidate));
         json_object_set_new(op, "offline", json_string(roles[i].offline));
         json_object_set_new(op, "drained", json_string(roles[i].drained));
@@ -73,7 +72,6 @@ struct http_answer *rapi_own_node_migrate(struct rapi_call *call, GError **error
     }
     if (rapi_query(call, "live"))
         json_object_set_new(op, "mode", json_string(live ? "live" : "non-live"));
-    json_object_set_new(op, "node_name", json_string(rapi_var(call, "node")));
     return submit_one(call, "OP_NODE_MIGRATE", op, error);
 }
 
@@ -108,47 +106,49 @@ struct http_answer *rapi_own_replace_disks(struct rapi_call *call, GError **erro
     if (text)
         json_object_set(op, "disks", disks);
     json_decref(disks);
-    json_object_set_new(op, "instance_name", json_string(rapi_var(call, "instance")));
     return submit_one(call, "OP_INSTANCE_REPLACE_DISKS", op, error);
 }
 
-/* What is asked for: the image and whether it starts, by the body or by what stands behind "?". */
-static bool read_reinstall(struct rapi_call *call, json_t *op, bool *ret_start, GError **error)
+/* Takes out of the body's members whether it starts, which may stand behind "?" instead. */
+static bool take_start(struct rapi_call *call, json_t *op, bool *ret_start, GError **error)
 {
-    const char *name;
-    json_t *value, *start = rapi_member(call, "start");
-    bool stays, body = json_object_size(call->body) > 0;
+    json_autoptr start = json_incref(json_object_get(op, "start"));
+    bool stays;
     if (!rapi_query_flag(call, "nostartup", &stays, error))
         return false;
-    if (body && (rapi_query(call, "os") || rapi_query(call, "nostartup"))) {
-        fettle_set_error(error, WRONG_INPUT, "Can't combine query and body parameters");
-        return false;
-    }
     if (start && !json_is_boolean(start)) {
         fettle_set_error(error, WRONG_INPUT, "start: must be true or false");
         return false;
     }
+    json_object_del(op, "start");
     *ret_start = start ? json_is_true(start) : !stays;
-    if (rapi_query(call, "os"))
-        json_object_set_new(op, "os_type", json_string(rapi_query(call, "os")));
-    json_object_foreach(call->body, name, value)
-        if (strcmp(name, "start") != 0)
-            json_object_set(op, !strcmp(name, "os") ? "os_type" : name, value);
     return true;
+}
+
+/* Another opcode for the same instance, with what is asked for of any: who wants a trial gets one
+ * of the whole job. */
+static json_t *beside(const char *id, json_t *op)
+{
+    const char *name;
+    json_t *value, *other = json_make("{ss}", "OP_ID", id);
+    json_object_foreach(op, name, value)
+        if (!strcmp(name, "instance_name") || rapi_is_common(name))
+            json_object_set(other, name, value);
+    return other;
 }
 
 struct http_answer *rapi_own_reinstall(struct rapi_call *call, GError **error)
 {
-    const char *name = rapi_var(call, "instance");
-    json_autoptr op =
-        json_make("{ss, ss}", "OP_ID", "OP_INSTANCE_REINSTALL", "instance_name", name);
     bool start;
-    if (!read_reinstall(call, op, &start, error))
+    if (json_object_size(call->body) > 0 &&
+        (rapi_query(call, "os") || rapi_query(call, "nostartup")))
+        return rapi_refuse(400, "Can't combine query and body parameters");
+    json_autoptr op = rapi_op_parameters(call, true, error);
+    if (!op || !take_start(call, op, &start, error))
         return NULL;
-    json_t *ops =
-        json_make("[{ss, ss}, O]", "OP_ID", "OP_INSTANCE_SHUTDOWN", "instance_name", name, op);
+    json_t *ops = json_make("[oO]", beside("OP_INSTANCE_SHUTDOWN", op), op);
     if (start)
-        json_array_append_new(
-            ops, json_make("{ss, ss}", "OP_ID", "OP_INSTANCE_STARTUP", "instance_name", name));
+        json_array_append_new(ops, beside("OP_INSTANCE_STARTUP", op));
+    json_object_set_new(op, "OP_ID", json_string("OP_INSTANCE_REINSTALL"));
     return rapi_submit(call, ops, error);
 }

@@ -9,7 +9,7 @@
 
 /* --- parameters --- */
 
-static bool is_common(const char *name)
+bool rapi_is_common(const char *name)
 {
     return !strcmp(name, "depends") || !strcmp(name, "priority") || !strcmp(name, "comment") ||
            !strcmp(name, "dry_run") || !strcmp(name, "debug_level");
@@ -68,7 +68,8 @@ static json_t *part_value(const struct rapi_call *call, const struct rapi_part *
 
 static bool refuse_member(const struct rapi_call *call, const char *name, GError **error)
 {
-    if (!rapi_route_part(call->route, RAPI_BODY, NULL) && !is_common(name)) {
+    bool any = call->route->need == RAPI_NEED_WRITE && rapi_is_common(name);
+    if (!rapi_route_part(call->route, RAPI_BODY, NULL) && !any) {
         fettle_set_error(error, WRONG_INPUT, "%s: nothing of that name is taken in the body", name);
         return false;
     }

@@ -43,7 +43,7 @@ static json_t *parameters_of(const struct rapi_route *route)
     }
     if (route->kind == RAPI_LIST)
         json_array_append_new(list, parameter("bulk", "query", "integer", "1: with all fields."));
-    if (route->kind == RAPI_OP || route->need == RAPI_NEED_WRITE) {
+    if (rapi_route_queues(route)) {
         json_array_append_new(
             list, parameter("dry-run", "query", "integer", "1: it is checked, and not done."));
         if (!has_parameter(list, "reason"))
@@ -131,8 +131,9 @@ struct http_answer *rapi_own_openapi(struct rapi_call *call, GError **error)
         }
         json_object_set_new(path, method, operation_of(&table[i]));
     }
-    return rapi_answer(json_make("{ss, s{ss, ss}, so, s[{s[]}], s{s{s{ss, ss}}}}", "openapi",
-                                 "3.1.0", "info", "title", "Fettle", "version", FETTLE_VERSION,
-                                 "paths", paths, "security", "basic", "components",
-                                 "securitySchemes", "basic", "type", "http", "scheme", "basic"));
+    json_t *api =
+        json_make("{ss, s{ss, ss}, so, s[{s[]}], s{s{s{ss, ss}}}}", "openapi", "3.1.0", "info",
+                  "title", "Fettle", "version", FETTLE_VERSION, "paths", paths, "security", "basic",
+                  "components", "securitySchemes", "basic", "type", "http", "scheme", "basic");
+    return rapi_answer_master(call, api, error);
 }

@@ -1,4 +1,4 @@
-/* Rows of kind LUXI, and those of kind OWN that only ask; see rapi_private.h. */
+/* Rows of kind LUXI and OWN; see rapi_private.h. */
 #include <string.h>
 
 #include "core/rapi/rapi_private.h"
@@ -34,6 +34,10 @@ struct http_answer *rapi_run_luxi(struct rapi_call *call, GError **error)
         else if (part->kind != RAPI_ALIAS)
             return NULL;
     }
+    if (!rapi_route_part(route, RAPI_ALIAS, NULL)) {
+        char *text = rapi_ask_text(call, route->what, json_steal(&args), error);
+        return text ? rapi_answer_text(text) : NULL;
+    }
     json_autoptr result = rapi_ask(call, route->what, json_steal(&args), error);
     for (size_t i = 0; result && i < route->part_count; i++)
         if (route->parts[i].kind == RAPI_ALIAS)
@@ -44,20 +48,29 @@ struct http_answer *rapi_run_luxi(struct rapi_call *call, GError **error)
 
 /* --- what is always the same --- */
 
+struct http_answer *rapi_answer_master(struct rapi_call *call, json_t *answer, GError **error)
+{
+    json_autoptr same = answer;
+    json_autoptr asked =
+        rapi_ask(call, "QueryConfigValues", json_make("[[s]]", "master_node"), error);
+    return asked ? rapi_answer(json_steal(&same)) : NULL;
+}
+
 struct http_answer *rapi_own_null(struct rapi_call *call, GError **error)
 {
-    return rapi_answer(json_null());
+    return rapi_answer_master(call, json_null(), error);
 }
 
 struct http_answer *rapi_own_version(struct rapi_call *call, GError **error)
 {
-    return rapi_answer(json_integer(API_VERSION));
+    return rapi_answer_master(call, json_integer(API_VERSION), error);
 }
 
 struct http_answer *rapi_own_features(struct rapi_call *call, GError **error)
 {
-    return rapi_answer(json_make("[ssss]", "node-migrate-reqv1", "node-evac-res1",
-                                 "instance-create-reqv1", "instance-reinstall-reqv1"));
+    json_t *features = json_make("[ssss]", "node-migrate-reqv1", "node-evac-res1",
+                                 "instance-create-reqv1", "instance-reinstall-reqv1");
+    return rapi_answer_master(call, features, error);
 }
 
 struct http_answer *rapi_own_no_tags(struct rapi_call *call, GError **error)
@@ -214,8 +227,8 @@ struct http_answer *rapi_own_query(struct rapi_call *call, GError **error)
     if (!filter)
         return NULL;
     json_t *args = json_make("[sOo]", rapi_var(call, "resource"), fields, filter);
-    json_t *result = rapi_ask(call, "Query", args, error);
-    return result ? rapi_answer(result) : NULL;
+    char *text = rapi_ask_text(call, "Query", args, error);
+    return text ? rapi_answer_text(text) : NULL;
 }
 
 struct http_answer *rapi_own_query_fields(struct rapi_call *call, GError **error)

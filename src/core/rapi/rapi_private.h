@@ -25,7 +25,8 @@ struct rapi_call {
     json_t *body;     /* NULL: it has none */
 };
 
-/* Rows of kind OWN: an answer, or NULL with an error, of which rapi_answer_error() makes one. */
+/* Rows of kind OWN and JOB: an answer, or NULL with an error, of which rapi_answer_error() makes
+ * one. */
 typedef struct http_answer *rapi_own_fn(struct rapi_call *call, GError **error);
 #define RAPI_OWN_OP(what)
 #define RAPI_OWN_LIST(what)
@@ -33,6 +34,7 @@ typedef struct http_answer *rapi_own_fn(struct rapi_call *call, GError **error);
 #define RAPI_OWN_LUXI(what)
 #define RAPI_OWN_NONE(what)
 #define RAPI_OWN_OWN(what) rapi_own_fn rapi_own_##what;
+#define RAPI_OWN_JOB(what) rapi_own_fn rapi_own_##what;
 #define RAPI_ROUTE(METHOD, path, need, kind, what, name, doc) RAPI_OWN_##kind(what)
 #define RAPI_PART(kind, from, to, doc)
 #include "proto/rapi/rapi_routes.def"
@@ -50,10 +52,18 @@ json_t *rapi_member(const struct rapi_call *call, const char *name);
 /* Asks luxid in the words of the route's face, for whoever asks. */
 json_t *rapi_ask(const struct rapi_call *call, const char *method, json_t *args, GError **error);
 
+/* The same with the text of the result, of which no tree is made; free it with g_free(). */
+char *rapi_ask_text(const struct rapi_call *call, const char *method, json_t *args, GError **error);
+
 /* --- the answer (rapi_answer.c) --- */
 
 /* 200; `json` is stolen. */
 struct http_answer *rapi_answer(json_t *json);
+/* The same of a text of JSON. */
+struct http_answer *rapi_answer_text(char *text);
+/* 200 of the master alone, for what luxid need not be asked: whoever finds the master by what is
+ * answered must not find another node. `json` is stolen. */
+struct http_answer *rapi_answer_master(struct rapi_call *call, json_t *json, GError **error);
 /* {"code", "message", "explain"} */
 struct http_answer *rapi_refuse(guint status, const char *format, ...) G_GNUC_PRINTF(2, 3);
 struct http_answer *rapi_answer_error(const GError *error);
@@ -65,6 +75,8 @@ struct http_answer *rapi_run_op(struct rapi_call *call, GError **error);
 /* The opcode's parameters as the route's parts say them; `body` false: without what is in the body.
  */
 json_t *rapi_op_parameters(struct rapi_call *call, bool body, GError **error);
+/* A member of the body that any opcode has. */
+bool rapi_is_common(const char *name);
 /* Queues a job of such opcodes, a list, which is stolen: each gets OP_ID from `ids`, the reason
  * trail and what is asked for of any opcode. */
 struct http_answer *rapi_submit(struct rapi_call *call, json_t *ops, GError **error);

@@ -115,11 +115,9 @@ static int compare_keys(gconstpointer a, gconstpointer b)
 static GPtrArray *ask_keys(struct rapi_call *call, const char *field, GError **error)
 {
     const char *resource = call->route->what;
-    struct rapi_luxid *luxid = call->rapi->luxid;
     struct rapi_page page = rapi_page_of(call->route->face, resource);
     json_t *args = page.pairs ? json_make("[s[s]n]", resource, field) : json_make("[[][s]]", field);
-    g_autofree char *text =
-        luxid->call_text(luxid, call->route->face, page.method, args, NULL, 0, error);
+    g_autofree char *text = rapi_ask_text(call, page.method, args, error);
     if (!text)
         return NULL;
     g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
@@ -150,9 +148,7 @@ static struct http_answer *uri_list(const struct rapi_call *call, const char *na
         g_string_append_c(text, '}');
     }
     g_string_append_c(text, ']');
-    struct http_answer *answer = http_answer_new(200);
-    http_answer_set_body(answer, "application/json", g_string_free(g_steal_pointer(&text), FALSE));
-    return answer;
+    return rapi_answer_text(g_string_free(g_steal_pointer(&text), FALSE));
 }
 
 struct http_answer *rapi_run_list(struct rapi_call *call, GError **error)

@@ -118,7 +118,7 @@ static void frame_cb(struct channel *channel, const char *data, size_t len, void
     }
     if (hand_over_text(line, data, len))
         return;
-    json_autoptr document = json_parse_limited(data, len, LIMIT_FRAME_BYTES, &error);
+    json_autoptr document = json_parse_limited(data, len, LIMIT_LUXI_ANSWER_BYTES, &error);
     bool readable = document != NULL;
     json_autoptr result = readable ? luxi_reply_parse(document, &error) : NULL;
     if (error == NULL && line->text_done)
@@ -173,7 +173,7 @@ static struct line *take_line(struct luxi_client *client, GError **error)
         return NULL;
     line = g_new0(struct line, 1);
     line->client = client;
-    line->channel = channel_new(transport_fd(fd), LIMIT_FRAME_BYTES, &channel_events, line);
+    line->channel = channel_new(transport_fd(fd), LIMIT_LUXI_ANSWER_BYTES, &channel_events, line);
     return line;
 }
 

@@ -10,6 +10,7 @@
 #define WHAT_ONE(what) #what
 #define WHAT_LUXI(what) #what
 #define WHAT_OWN(what) #what
+#define WHAT_JOB(what) #what
 #define WHAT_NONE(what) what
 
 static struct rapi_route routes[] = {
@@ -61,6 +62,11 @@ const struct rapi_route *rapi_route_table(size_t *ret_count)
     ready = true;
     *ret_count = G_N_ELEMENTS(routes);
     return routes;
+}
+
+bool rapi_route_queues(const struct rapi_route *route)
+{
+    return route->kind == RAPI_OP || route->kind == RAPI_JOB;
 }
 
 void rapi_route_find(const char *method, const char *path, struct rapi_found *ret)

@@ -8,9 +8,9 @@
 #include "proto/face.h"
 #include "proto/records.h"
 
-enum rapi_need { RAPI_NEED_READ, RAPI_NEED_WRITE };
+enum rapi_need { RAPI_NEED_READ, RAPI_NEED_NAME, RAPI_NEED_WRITE };
 
-enum rapi_kind { RAPI_OP, RAPI_LIST, RAPI_ONE, RAPI_LUXI, RAPI_OWN, RAPI_NONE };
+enum rapi_kind { RAPI_OP, RAPI_LIST, RAPI_ONE, RAPI_LUXI, RAPI_OWN, RAPI_JOB, RAPI_NONE };
 
 enum rapi_part_kind {
     RAPI_PATH,
@@ -46,6 +46,9 @@ struct rapi_route {
 };
 
 const struct rapi_route *rapi_route_table(size_t *ret_count);
+
+/* Whether it queues a job, which may be tried only. */
+bool rapi_route_queues(const struct rapi_route *route);
 
 /* What a path and a method lead to. HEAD is answered as GET. */
 struct rapi_found {

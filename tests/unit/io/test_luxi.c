@@ -564,6 +564,25 @@ static void assert_text(struct fixture *fixture, const char *method, const char 
     g_clear_error(&answer.error);
 }
 
+/* What luxid gives is taken, by whoever wants a tree and by whoever wants the text. */
+static void test_large_taken(struct fixture *fixture, gconstpointer unused)
+{
+    struct answer tree = {0};
+    struct text_answer text = {0};
+    const struct rpc_call call_text = {
+        .to_role = ROLE_LUXID, .method = "QueryMib", .args = json_make("[i]", 17)};
+    call(fixture, "QueryMib", json_make("[i]", 17), 0, &tree);
+    world_wait(&tree.done);
+    g_assert_no_error(tree.error);
+    g_assert_cmpuint(json_string_length(tree.result), ==, MIB(17));
+    luxi_client_call_text(fixture->client, &call_text, text_cb, &text);
+    world_wait(&text.done);
+    g_assert_no_error(text.error);
+    g_assert_cmpuint(strlen(text.text), ==, MIB(17) + 2);
+    g_free(text.text);
+    answer_clear(&tree);
+}
+
 static void test_text(struct fixture *fixture, gconstpointer unused)
 {
     assert_text(fixture, "QueryJobs", "[\"QueryJobs\",[\"a\\\"b\"]]", NULL);
@@ -588,6 +607,7 @@ int main(int argc, char **argv)
     ADD("/luxi/in-order", test_in_order);
     ADD("/luxi/oversized", test_oversized);
     ADD("/luxi/large-answers", test_large_answers);
+    ADD("/luxi/large-taken", test_large_taken);
     ADD_WITH("/luxi/never-reads", test_never_reads, 2000);
     ADD("/luxi/reads-slowly", test_reads_slowly);
     ADD("/luxi/client", test_client);

@@ -14,8 +14,7 @@ static struct {
     enum rapi_access access;
     enum fettle_error code;
     const char *message;
-    guint fails_after, fails_ms;
-    bool fails_on;
+    guint fails_after, fails, fails_ms;
     const char *type;
     struct http_answer *answer;
     char *last_user;
@@ -37,15 +36,15 @@ static json_t *call(struct rapi_luxid *luxid, enum face face, const char *method
     rig.calls++;
     g_free(rig.last_user);
     rig.last_user = g_strdup(user ? user : "");
-    if (rig.code != FETTLE_ERROR_COUNT && rig.fails_after == 0) {
+    if (rig.fails && rig.fails_after) {
+        rig.fails_after--;
+    } else if (rig.fails) {
+        rig.fails--;
         json_decref(args);
         g_set_error_literal(error, FETTLE_ERROR, (int)rig.code, rig.message);
         env_sleep(rig.world->cli, rig.fails_ms);
-        if (!rig.fails_on)
-            rig.code = FETTLE_ERROR_COUNT;
         return NULL;
     }
-    rig.fails_after--;
     fake_set_face(rig.world->world, face);
     return env_call_wait(rig.world->cli, &one, error);
 }
@@ -205,15 +204,20 @@ void rapi_fail_next(enum fettle_error code, const char *message)
 
 void rapi_fail_after(guint calls, enum fettle_error code, const char *message)
 {
-    rapi_fail_on(calls, 0, code, message);
-    rig.fails_on = false;
+    rapi_fail_times(calls, 1, code, message);
 }
 
 void rapi_fail_on(guint calls, guint after_ms, enum fettle_error code, const char *message)
 {
-    rig.fails_after = calls;
+    rapi_fail_times(calls, G_MAXUINT, code, message);
     rig.fails_ms = after_ms;
-    rig.fails_on = true;
+}
+
+void rapi_fail_times(guint calls, guint times, enum fettle_error code, const char *message)
+{
+    rig.fails_after = calls;
+    rig.fails = times;
+    rig.fails_ms = 0;
     rig.code = code;
     rig.message = message;
 }
@@ -247,7 +251,6 @@ static void run_case(gconstpointer data)
     memset(&rig, 0, sizeof rig);
     rig.world = w;
     rig.luxid = (struct rapi_luxid){.call = call, .call_text = call_text};
-    rig.code = FETTLE_ERROR_COUNT;
     rig.type = "application/json";
     rapi_be("alice", RAPI_WRITE);
     rig.rapi = rapi_new(&(struct rapi_options){.env = w->cli, .luxid = &rig.luxid}, NULL);

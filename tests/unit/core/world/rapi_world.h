@@ -14,6 +14,8 @@ void rapi_be(const char *name, enum rapi_access access);
 /* The next call fails so; or one after that many others. */
 void rapi_fail_next(enum fettle_error code, const char *message);
 void rapi_fail_after(guint calls, enum fettle_error code, const char *message);
+/* … and so do those after it, `times` in all. */
+void rapi_fail_times(guint calls, guint times, enum fettle_error code, const char *message);
 /* That one, and all after it until the next of these, fail after so long. */
 void rapi_fail_on(guint calls, guint after_ms, enum fettle_error code, const char *message);
 /* Asks, and reads all of the answer: "200 {…}"; free it. `body` NULL: none; `target`: path and what
