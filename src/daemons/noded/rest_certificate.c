@@ -129,7 +129,8 @@ static bool renew(struct rest_certificate *certificate, GError **error)
                                                      strlen(text), error);
 }
 
-/* Whether nothing is to be done for a while. */
+/* Whether nothing is to be done for a while. Who has refused says the same in a moment – a master
+ * of an older version knows no node that asks –, and each time a key is made. */
 static bool look(struct rest_certificate *certificate)
 {
     g_autoptr(GError) error = NULL;
@@ -142,7 +143,7 @@ static bool look(struct rest_certificate *certificate)
              g_strcmp0(certificate->said, error->message) != 0)
         log_warning("", "the REST daemon of this node gets no certificate: %s", error->message);
     text_set(&certificate->said, error ? error->message : NULL);
-    return done;
+    return done || fettle_error_is(error, PERMISSION) || fettle_error_is(error, PROTOCOL);
 }
 
 static void run_task(void *data)
