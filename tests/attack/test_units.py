@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Daemons with the capabilities and system calls of their units, and no others: a guest from its beginning to its end there. What a unit
-lacks shows here. The other suites of this folder run like this in the long suite (FETTLE_LAB_UNITS=1)."""
+"""Daemons with the users, capabilities and system calls of their units, and no others: a guest from its beginning to its end there, and who
+asks REST. What a unit lacks shows here. The other suites of this folder run like this in the long suite (FETTLE_LAB_UNITS=1)."""
 import os
+import pwd
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
 os.environ['FETTLE_LAB_UNITS'] = '1'
 import e2e  # noqa: E402  pylint: disable=wrong-import-position
+import rest  # noqa: E402  pylint: disable=wrong-import-position
 import sandbox  # noqa: E402  pylint: disable=wrong-import-position
 import units  # noqa: E402  pylint: disable=wrong-import-position
 from e2e import title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
@@ -34,7 +36,10 @@ def test_in_force():
     for node in lab.status()['nodes']:
         for row in node['daemons']:
             about = status_of(row['pid'])
-            for field in ('CapBnd', 'CapPrm', 'CapEff'):
+            user = pwd.getpwnam(units.USERS.get(row['name'], 'root'))
+            assert about['Uid'].split() == [str(user.pw_uid)] * 4, (row['name'], about['Uid'])
+            # The lab makes REST its user, who cannot take more away, but has nothing and gets nothing.
+            for field in ('CapPrm', 'CapEff') if row['name'] == 'rapid' else ('CapBnd', 'CapPrm', 'CapEff'):
                 assert int(about[field], 16) == capabilities(row['name']), (row['name'], field, about[field])
             assert (about['NoNewPrivs'], about['Seccomp']) == ('1', '2'), row['name']
             seen.add(row['name'])
@@ -74,6 +79,23 @@ def test_guest():
     e2e.verify_clean(lab)
 
 
+@title('/attack/units/rest-is-served')
+def test_rest():
+    """Its user reaches LuxiD, and reads what its node has for it."""
+    asked = rest.Rest(lab)
+    asked.user = 'alice:one'
+    lab.run('rapi', 'user', 'add', 'alice', '--write', typed='one\n')
+    wait_until('REST answers', lambda: is_answered(asked), 60)
+    assert asked.get('/2/info')['master'] == 'node1'
+
+
+def is_answered(asked):
+    try:
+        return asked.ask('GET', '/2/info')[0] == 200
+    except OSError:
+        return False
+
+
 @title('/attack/units/what-is-stored#SAF-110')
 def test_stored():
     """Programs as another user; images by TLS from the other node."""
@@ -108,4 +130,4 @@ def test_logs():
 
 if __name__ == '__main__':
     with e2e.new_lab(options=('--candidates', '3', '--replica-lost-ms', '1000', '--watcher-interval-ms', '500')) as lab:
-        e2e.run(test_in_force, test_stored, test_guest, test_logs)
+        e2e.run(test_in_force, test_rest, test_stored, test_guest, test_logs)

@@ -131,12 +131,12 @@ def filter_arguments(values):
 
 
 def become(values):
-    """The unit's user. A machine that has no such user is one of a lab, whose daemons are root's."""
-    os.setgroups([])
-    try:
-        user = pwd.getpwnam(values['User'][0]) if 'User' in values else None
-    except KeyError:
+    """The unit's user, if this is root still: whoever has started it may have done that."""
+    user = pwd.getpwnam(values['User'][0]) if 'User' in values else None
+    if os.geteuid() != 0:
+        assert user and os.getresuid() == (user.pw_uid,) * 3 and os.getresgid() == (user.pw_gid,) * 3, (user, os.getresuid(), os.getresgid())
         return
+    os.setgroups([])
     if user:
         os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
         os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)

@@ -5,7 +5,6 @@ a daemon can be ended at any crash point (io/crash.h) and started again within a
 and run/ stands for what a node has on its disk and what lives until its next boot.
 """
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -20,11 +19,10 @@ import time
 import uuid
 
 import e2e
+import mounts
 from e2e import fettlelib
+from mounts import CLONE_NEWNET, call_libc
 
-CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
-MS_REC, MS_PRIVATE = 16384, 1 << 18
-MNT_DETACH = 2
 NAMES = ('node1', 'node2', 'node3')
 DAEMONS = ('noded', 'wconfd')
 ENGINES = ('sqlite', 'etcd')
@@ -32,27 +30,11 @@ PATIENCE_S = 30
 # What `cluster verify` says of daemons that do not run in this world.
 ABSENT = re.compile(r"node \S+: fettle-(rconfd|volumed|watcher) is down: it has not run since the node's boot$")
 PAUSE_S = 0.05  # before a daemon that has ended is started again
-libc = ctypes.CDLL(None, use_errno=True)
-
-
-def call_libc(name, *args):
-    if getattr(libc, name)(*args) != 0:
-        raise OSError(ctypes.get_errno(), f'{name}: {os.strerror(ctypes.get_errno())}')
-
-
-def leave_mounts_of_others():
-    """What was copied into this mount namespace would keep the disks of labs that run beside it busy."""
-    with open('/proc/self/mountinfo', encoding='ascii') as file:
-        points = [line.split()[4].encode().decode('unicode_escape') for line in file if ' - ext4 /dev/loop' in line]
-    for point in reversed(points):
-        libc.umount2(point.encode(), MNT_DETACH)
 
 
 def enter_namespaces():
     """This process and its children see mounts and a network of their own from now on."""
-    call_libc('unshare', CLONE_NEWNS | CLONE_NEWNET)
-    call_libc('mount', None, b'/', None, MS_REC | MS_PRIVATE, None)
-    leave_mounts_of_others()
+    mounts.enter(CLONE_NEWNET)
     subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
     for number, _ in enumerate(NAMES, 1):
         subprocess.run(['ip', 'address', 'add', f'{fettlelib.address(number)}/{fettlelib.HOST}', 'dev', 'lo'], check=True)

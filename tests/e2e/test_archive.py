@@ -72,6 +72,7 @@ def test_export():
     assert 'secret' not in first['objects']
     secrets = export('secrets.json', '--with-secrets')
     assert secrets['secrets'] and secrets['objects']['secret']['confd']['value']
+    assert secrets['objects']['rapi_user'] == {}  # that there is none is said, too
     printed = json.loads(lab.cli('cluster', 'export'))
     assert printed['objects']['instance'] == first['objects']['instance']
 
@@ -101,6 +102,23 @@ def test_import():
     said = lab.cli('cluster', 'import', path('before.json'), '--yes')
     assert said.endswith('Nothing to change: the cluster is as the file says.\n'), said
     e2e.verify_clean(lab)
+
+
+@title('/archive/users-of-rest')
+def test_rest_users():
+    """They stay, unless the file has a word of them."""
+    lab.run('rapi', 'user', 'add', 'alice', typed='one\n')
+    users = lab.cli('rapi', 'user', 'list')
+    without = export('without-users.json')
+    assert 'alice' in users and 'rapi_user' not in without['objects'], (users, without['objects'].keys())
+    said = lab.cli('cluster', 'import', path('without-users.json'), '--yes')
+    assert said.endswith('Nothing to change: the cluster is as the file says.\n'), said
+    export('users.json', '--with-secrets')
+    lab.cli('rapi', 'user', 'remove', 'alice')
+    said = lab.cli('cluster', 'import', path('users.json'), '--yes')
+    assert 'add rapi_user alice\n' in said and lab.cli('rapi', 'user', 'list') == users, said
+    said = lab.cli('cluster', 'import', path('secrets.json'), '--yes')
+    assert 'remove rapi_user alice\n' in said and 'alice' not in lab.cli('rapi', 'user', 'list'), said
 
 
 @title('/archive/bad-documents')
@@ -502,7 +520,7 @@ def main():
         with e2e.new_lab() as lab:
             lab.do('OP_INSTANCE_CREATE', instance_name='web1', pnode='node1', snode='node2', wait=120, **e2e.TICK)
             e2e.wait_healthy(lab, 'web1')
-            e2e.run(test_export, test_import, test_bad_documents, test_import_refused, test_ganeti, test_hostile_ganeti, test_ssconf,
+            e2e.run(test_export, test_import, test_rest_users, test_bad_documents, test_import_refused, test_ganeti, test_hostile_ganeti, test_ssconf,
                     test_typed, test_damage, test_restore_dies, test_restore)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

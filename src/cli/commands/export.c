@@ -43,23 +43,23 @@ static bool keeps(const char *kind)
     return !g_strv_contains(passing, kind);
 }
 
-/* Keys, and hashes of passwords. */
-static bool is_secret(const char *kind)
-{
-    return !strcmp(kind, "secret") || !strcmp(kind, "rapi_user");
-}
+/* Keys, and hashes of passwords. A document that may have them says so also where there is none: to
+ * an import one that does not name them says nothing of them. */
+static const char *const secrets[] = {"secret", "rapi_user", NULL};
 
 static void begin(void *data)
 {
     struct exporting *exporting = data;
     json_object_clear(exporting->objects);
+    for (const char *const *kind = secrets; exporting->secrets && *kind; kind++)
+        json_object_set_new(exporting->objects, *kind, json_object());
     exporting->whole = false;
 }
 
 static bool change(const struct change *change, void *data, GError **error)
 {
     struct exporting *exporting = data;
-    if (is_secret(change->kind) && !exporting->secrets)
+    if (!exporting->secrets && g_strv_contains(secrets, change->kind))
         return true;
     json_t *objects = json_object_get(exporting->objects, change->kind);
     if (objects == NULL) {

@@ -18,6 +18,7 @@ struct kind_rule {
     const char *const *told;  /* those of them whose difference is worth a note */
     const char *missing;      /* why an object that the document lacks stays; NULL: it goes */
     const char *added;        /* why one that is not there cannot be added; NULL: it can */
+    bool secret;              /* a document without any word of them says nothing of them */
 };
 
 static const char *const cluster_keeps[] = {"uuid",    "master_node",   "engine",
@@ -91,7 +92,7 @@ static const struct kind_rule rules[] = {
      "an import deletes no image; use `fettle image delete`, or put it into the file",
      "its data is not in the file; take it out"},
     {"tag", nothing_kept, nothing_kept, NULL, NULL},
-    {"rapi_user", nothing_kept, nothing_kept, NULL, NULL},
+    {"rapi_user", nothing_kept, nothing_kept, NULL, NULL, .secret = true},
     {"advice", nothing_kept, nothing_kept, NULL, NULL},
     {"job_filter", nothing_kept, nothing_kept, NULL, NULL},
 };
@@ -377,6 +378,8 @@ static void take_away(struct work *work, const struct kind_rule *rule)
 {
     g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
     struct lack lack = {work, rule, keys};
+    if (rule->secret && !json_object_get(work->objects, rule->kind))
+        return;
     config_each(work->now, find_lack, &lack);
     g_ptr_array_sort(keys, compare_texts);
     for (guint i = 0; i < keys->len; i++) {

@@ -64,12 +64,10 @@ static void terminate(void *unused)
 static bool listen_as(enum face face, GError **error)
 {
     g_autofree char *socket = node_paths_face(real_env_paths(luxid.env), face);
-    const struct rapid_owner rest = rapid_user();
     luxid.servers[face] =
         luxi_server_new(&(struct luxi_server_options){.path = socket,
                                                       .face = face,
-                                                      .speaker = rest.uid,
-                                                      .group = rest.gid,
+                                                      .speaker = rapid_user().uid,
                                                       .node_uuid = luxid.env->node_uuid,
                                                       .handle = handle,
                                                       .complain = complain},

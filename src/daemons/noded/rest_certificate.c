@@ -202,7 +202,8 @@ static void tell_fault(const struct rest_certificate *certificate, const GError 
     node_core_set_rest_fault(certificate->core, text);
 }
 
-/* Whether nothing is to be done for a while. */
+/* Whether nothing is to be done for a while. Who has refused says the same in a moment – a master
+ * of an older version knows no node that asks –, and each time a key is made. */
 static bool look(struct rest_certificate *certificate)
 {
     g_autoptr(GError) error = NULL;
@@ -219,7 +220,7 @@ static bool look(struct rest_certificate *certificate)
     if (!silent)
         tell_fault(certificate, error);
     text_set(&certificate->said, error ? error->message : NULL);
-    return done;
+    return done || fettle_error_is(error, PERMISSION) || fettle_error_is(error, PROTOCOL);
 }
 
 static void run_task(void *data)

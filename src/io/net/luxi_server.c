@@ -1,15 +1,17 @@
 /* See luxi_server.h. */
 #include "io/net/luxi_server.h"
 #include "base/text.h"
-#include "io/files.h"
 #include "io/loop.h"
 #include "io/net/channel.h"
 #include "io/net/unix_socket.h"
 #include "proto/frame.h"
 #include "proto/luxi.h"
 
+#include <errno.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 struct luxi_server {
@@ -278,13 +280,32 @@ static bool may_come(uid_t uid, void *data)
 static const struct unix_listener_events listener_events = {
     .accepted = accepted_cb, .may_come = may_come, .complain = complain_cb};
 
-/* That user reaches it; who comes is looked at all the same. */
-static bool open_to_group(const struct luxi_server_options *options, GError **error)
+/* One more user reaches it. Not its group: a daemon without capabilities gives nothing away, but
+ * may say who else opens what is its own. */
+static bool let_in(const char *path, uid_t uid)
 {
-    if (options->speaker == geteuid() ||
-        (lchown(options->path, (uid_t)-1, options->group) == 0 && chmod(options->path, 0660) == 0))
-        return true;
-    return files_error("open to the REST daemon", options->path, error);
+    enum { RW = ACL_READ | ACL_WRITE };
+    const guint32 none = GUINT32_TO_LE((guint32)ACL_UNDEFINED_ID);
+    const struct {
+        struct posix_acl_xattr_header header;
+        struct posix_acl_xattr_entry entries[5];
+    } list = {{GUINT32_TO_LE(POSIX_ACL_XATTR_VERSION)},
+              {{GUINT16_TO_LE(ACL_USER_OBJ), GUINT16_TO_LE(RW), none},
+               {GUINT16_TO_LE(ACL_USER), GUINT16_TO_LE(RW), GUINT32_TO_LE(uid)},
+               {GUINT16_TO_LE(ACL_GROUP_OBJ), 0, none},
+               {GUINT16_TO_LE(ACL_MASK), GUINT16_TO_LE(RW), none},
+               {GUINT16_TO_LE(ACL_OTHER), 0, none}}};
+    return lsetxattr(path, "system.posix_acl_access", &list, sizeof list, 0) == 0;
+}
+
+/* The others are served all the same. Who comes is looked at, too. */
+static void open_to_speaker(struct luxi_server *server)
+{
+    if (server->speaker != geteuid() && !let_in(server->path, server->speaker))
+        complain(server,
+                 "%s cannot be opened to the REST daemon, user %u: %s; REST does not work on this "
+                 "host, all else does; its file system has to take access control lists",
+                 server->path, (guint)server->speaker, g_strerror(errno));
 }
 
 static void client_drop(void *data)
@@ -306,7 +327,9 @@ struct luxi_server *luxi_server_new(const struct luxi_server_options *options, G
     server->patience_ms = options->patience_ms > 0 ? options->patience_ms : LIMIT_SLOW_READER_MS;
     server->clients = g_hash_table_new_full(NULL, NULL, client_drop, NULL);
     server->listener = unix_listener_new(options->path, &listener_events, server, error);
-    if (!server->listener || !open_to_group(options, error))
+    if (server->listener)
+        open_to_speaker(server);
+    else
         g_clear_pointer(&server, luxi_server_free);
     return server;
 }

@@ -8,7 +8,8 @@
  *
  * Who may come are root and our own user, and the one that speaks for others: the REST daemon,
  * whose requests may say for which of its users they are. Of anybody else such a request is
- * refused.
+ * refused. The socket is opened to that user by an access control list; where that cannot be, one
+ * line says so, and the others are served.
  *
  * A request that cannot be parsed is answered with a plain string and the connection is closed. A
  * handler that finds a request unparsable (unknown method, malformed opcode) says so by failing it
@@ -24,7 +25,6 @@ struct luxi_server;
 struct luxi_server_options {
     const char *path;      /* of the socket; mode 0600 */
     uid_t speaker;         /* who speaks for others; ours: no other user may come */
-    gid_t group;           /* of the socket then, with mode 0660 */
     enum face face;        /* of who comes there */
     const char *node_uuid; /* of this host */
     void (*handle)(struct rpc_request *request, void *data);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -90,7 +91,6 @@ static void start_server(struct fixture *fixture)
     const struct luxi_server_options options = {.path = fixture->path,
                                                 .face = FACE_GANETI,
                                                 .speaker = fixture->speaker,
-                                                .group = fixture->speaker,
                                                 .node_uuid = NODE_A,
                                                 .handle = handle,
                                                 .complain = complain,
@@ -507,9 +507,9 @@ static void test_speaker(struct fixture *fixture, gconstpointer unused)
     fixture->speaker = REST_UID;
     start_server(fixture);
     g_assert_cmpint(stat(fixture->path, &about), ==, 0);
-    g_assert_cmpuint(about.st_mode & 07777, ==, 0660);
+    g_assert_cmpuint(about.st_mode & 07777, ==, 0660); /* of a list: what any in it may at most */
     g_assert_cmpuint(about.st_uid, ==, 0);
-    g_assert_cmpuint(about.st_gid, ==, REST_UID);
+    g_assert_cmpuint(about.st_gid, ==, getegid());
     assert_user(fixture, "rapi:alice", NULL, "user: only the REST daemon speaks for others");
     for (char *at = strrchr(fixture->path, '/'); at != fixture->path;
          at = g_strrstr_len(fixture->path, at - fixture->path, "/")) {
@@ -528,6 +528,30 @@ static void test_speaker(struct fixture *fixture, gconstpointer unused)
     g_assert_cmpstr(stranger, ==, ""); /* and so does luxid */
     g_assert_nonnull(
         strstr(fixture->lines->pdata[fixture->lines->len - 1], "user 64322, process "));
+}
+
+/* A file system without access control lists: it is said, and nobody else goes without. */
+static void test_no_list(struct fixture *fixture, gconstpointer unused)
+{
+    g_autofree char *folder = g_path_get_dirname(fixture->path);
+    struct stat about;
+    luxi_server_free(fixture->server);
+    if (geteuid() != 0 || mount("none", folder, "ramfs", 0, NULL) != 0) {
+        g_test_skip("only root can mount");
+        start_server(fixture);
+        return;
+    }
+    fixture->speaker = REST_UID;
+    start_server(fixture);
+    const char *line = fixture->lines->pdata[fixture->lines->len - 1];
+    g_assert_nonnull(strstr(line, "luxid.sock cannot be opened to the REST daemon, user "));
+    g_assert_nonnull(strstr(line, ": Operation not supported; REST does not work on this host"));
+    g_assert_cmpint(stat(fixture->path, &about), ==, 0);
+    g_assert_cmpuint(about.st_mode & 07777, ==, 0600);
+    assert_user(fixture, "rapi:alice", NULL, "user: only the REST daemon speaks for others");
+    luxi_server_free(fixture->server);
+    g_assert_cmpint(umount2(folder, MNT_DETACH), ==, 0);
+    start_server(fixture);
 }
 
 struct text_answer {
@@ -613,6 +637,7 @@ int main(int argc, char **argv)
     ADD("/luxi/client", test_client);
     ADD("/luxi/for-others", test_for_others);
     ADD("/luxi/speaker", test_speaker);
+    ADD("/luxi/no-list", test_no_list);
     ADD("/luxi/text", test_text);
     ADD("/luxi/client-faults#SAF-04", test_client_faults);
     return g_test_run();

@@ -247,6 +247,33 @@ static void test_job_filters(void)
     tear_down();
 }
 
+static json_t *rest_user(const char *uuid, const char *name)
+{
+    return json_make("{s:s,s:s,s:s}", "uuid", uuid, "name", name, "hash", "$y$x");
+}
+
+/* Users of REST are in a document that has secrets; any other one says nothing of them. */
+static void test_rest_users(void)
+{
+    static const char alice[] = "99999999-0000-4000-8000-000000000003";
+    static const char bob[] = "99999999-0000-4000-8000-000000000004";
+    set_up();
+    g_autoptr(GPtrArray) made = changes_of(put("rapi_user", alice, 1, rest_user(alice, "alice")),
+                                           put("rapi_user", bob, 1, rest_user(bob, "bob")), NULL);
+    for (guint i = 0; i < made->len; i++)
+        g_assert_true(config_apply(now, made->pdata[i], NULL));
+    json_t *doc = without_own(document());
+    json_t *objects = json_object_get(doc, "objects");
+    assert_says(plan_of(json_deep_copy(doc)), "");
+    json_object_del(json_object_get(objects, "rapi_user"), bob);
+    assert_says(plan_of(json_deep_copy(doc)), "remove rapi_user bob\n");
+    json_object_clear(json_object_get(objects, "rapi_user"));
+    assert_says(plan_of(json_deep_copy(doc)), "remove rapi_user alice\nremove rapi_user bob\n");
+    json_object_del(objects, "rapi_user");
+    assert_says(plan_of(doc), "");
+    tear_down();
+}
+
 static void test_bad_job_filters(void)
 {
     set_up();
@@ -608,6 +635,7 @@ int main(int argc, char **argv)
     g_test_add_func("/import/networks#WCF-19", test_networks);
     g_test_add_func("/import/volume-types", test_volume_types);
     g_test_add_func("/import/job-filters#FUT-13", test_job_filters);
+    g_test_add_func("/import/rest-users", test_rest_users);
     g_test_add_func("/import/job-filters/bad#FUT-13", test_bad_job_filters);
     g_test_add_func("/import/job-filters/too-many#FUT-13", test_too_many_job_filters);
     g_test_add_func("/import/nothing-changed", test_same);

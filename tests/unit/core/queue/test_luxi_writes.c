@@ -45,6 +45,7 @@ static const struct row {
     {"QueryFields", "[\"instance\"]", ""},
     {"QueryClusterInfo", "[]", ""},
     {"QueryMetrics", "[]", ""},
+    {"QueryRapiUsers", "[]", ""},
     {"CheckRenewal", "[\"node2\"]", "", FETTLE_ERROR_PROTOCOL},
     {"WhatNext", "[\"node\", \"node3\"]", ""},
     {"WhatNext", "[\"instance\", \"web1\"]", ""},
