@@ -45,7 +45,7 @@ def missing(trees):
     for path, tree in trees:
         own, others = defined(tree) | set(dir(builtins)), {}
         for node in ast.walk(tree):
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
+            if isinstance(node, ast.Import):  # what is taken out of a package is nobody's of ours
                 others.update({one.asname or one.name: one.name for one in node.names if one.name in modules})
             if isinstance(node, ast.ImportFrom) and node.module in modules:
                 yield from (f'{path}:{node.lineno}: {node.module}.{one.name}' for one in node.names if one.name not in modules[node.module])
