@@ -1,16 +1,18 @@
 """REST of a lab as its clients have it: HTTPS, with the cluster's authority, and a user's name and password."""
 import base64
 import http.client
+import itertools
 import json
 import os
 import ssl
 
 PATIENCE_S = 70
+ADDRESSES = itertools.cycle(f'127.1.{i // 250}.{i % 250 + 1}' for i in range(2500))  # wrong passwords of one are counted
 
 
 class Rest:
     def __init__(self, lab, node='node1'):
-        self.lab, self.node, self.user, self.source = lab, node, None, '127.0.0.1'
+        self.lab, self.node, self.user, self.source = lab, node, None, None  # each request comes from another address
 
     def daemon(self):
         known = next(one for one in self.lab.status()['nodes'] if one['name'] == self.node)
@@ -21,7 +23,7 @@ class Rest:
 
     def line(self, context=None):
         return http.client.HTTPSConnection('127.0.0.1', self.daemon()['port'], timeout=PATIENCE_S, context=context or self.context(),
-                                           source_address=(self.source, 0))
+                                           source_address=(self.source or next(ADDRESSES), 0))
 
     def ask(self, method, path, body=None, user=None, headers=()):
         """(status, headers, body) of one request; `user`: "NAME:PASSWORD", in place of the usual one; "": none."""

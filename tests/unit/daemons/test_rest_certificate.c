@@ -36,6 +36,16 @@ const char *node_core_master(const struct node_core *core)
     return MASTER;
 }
 
+const struct announce_args *node_core_announced(const struct node_core *core)
+{
+    static const struct announce_args announced = {.cluster_name = "", .master_ip = ""};
+    return &announced;
+}
+
+void node_core_set_rest_fault(struct node_core *core, const char *text)
+{
+}
+
 struct stamp node_core_stamp(const struct node_core *core)
 {
     return (struct stamp){0};

@@ -189,7 +189,8 @@ static const struct {
                 {"image", ""},
                 {"trash", ""},
                 {"cleanup", ""},
-                {"api_front_end", ""}};
+                {"api_front_end", ""},
+                {"rapi_user", ""}};
 
 static const struct {
     const char *kind, *cover, *writers;
