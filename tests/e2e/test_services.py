@@ -174,7 +174,7 @@ def refused(*args):
 def test_commands():
     said = lab.cli('service', 'list')
     assert said.splitlines()[0].split() == ['Name', 'Node', 'Role', 'State', 'Process', 'Since', 'Restarts'], said
-    assert len(said.splitlines()) == 19, said
+    assert len(said.splitlines()) == 21, said
     said = lab.cli('--no-headers', '--separator', ';', '-o', 'name,host,state', 'service', 'list', 'wconfd', 'luxid')
     assert said.splitlines() == ['luxid;node1;up', 'wconfd;node1;up', 'luxid;node2;up', 'wconfd;node2;up'], said
     said = json.loads(lab.cli('--json', '-o', 'node,binary', 'service', 'list', 'watcher'))
