@@ -221,7 +221,7 @@ int volume_children_run(struct volume_children *children, const char *backend, c
                         const char *const *argv, const char *const *texts, guint64 more_ms,
                         char **ret_output, GError **error)
 {
-    int fds[CHILD_TEXTS];
+    int fds[CHILD_TEXTS] = {0};
     guint fd_count = open_texts(texts, fds, error);
     bool opened = !texts || !texts[fd_count];
     struct child *child =
