@@ -11,6 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
+import beside  # noqa: E402  pylint: disable=wrong-import-position
 import e2e  # noqa: E402  pylint: disable=wrong-import-position
 from e2e import title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
@@ -42,49 +43,13 @@ def get(port, path, source=GOOD):
         line.close()
 
 
-class Good(e2e.Beside):
-    """A client at an address of its own, which is answered while others attack."""
-
-    def __init__(self, port):
-        super().__init__()
-        self.port, self.answered, self.error = port, 0, None
-
-    def run(self):
-        while not self.over and not self.error:
-            try:
-                status, body = get(self.port, '/1/report/all')
-                assert status == 200 and len(json.loads(body)) >= 11, (status, body[:200])
-                self.answered += 1
-            except Exception as error:  # pylint: disable=broad-except
-                self.error = error
-
-    def goes_on(self, since):
-        if self.error:
-            raise self.error
-        return self.answered >= since + 5
+def ask():
+    status, body = get(daemon()['port'], '/1/report/all')
+    assert status == 200 and len(json.loads(body)) >= 11, (status, body[:200])
 
 
-class attacked:  # pylint: disable=invalid-name
-    """The good client beside what is done: it is answered all the time, and by the same process at the end."""
-
-    def __enter__(self):
-        self.before = daemon()
-        self.good = Good(self.before['port'])
-        self.good.__enter__()
-        return self
-
-    def is_answered(self):
-        since = self.good.answered
-        wait_until('the good client is answered', lambda: self.good.goes_on(since), 60)
-
-    def __exit__(self, kind, *_):
-        try:
-            if not kind:
-                self.is_answered()
-        finally:
-            self.good.__exit__()
-        if not kind:
-            assert (daemon()['pid'], daemon()['restarts']) == (self.before['pid'], self.before['restarts']), (daemon(), self.before)
+def attacked():
+    return beside.Attacked(daemon, ask)
 
 
 def say(port, text, source='127.66.0.1'):

@@ -8,6 +8,7 @@ import ssl
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
+import beside  # noqa: E402  pylint: disable=wrong-import-position
 import e2e  # noqa: E402  pylint: disable=wrong-import-position
 import rest  # noqa: E402  pylint: disable=wrong-import-position
 from e2e import title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
@@ -17,49 +18,12 @@ HALVES = (b'', b'\x16', b'\x16\x03\x01\x02\x00\x01', b'GET / HTTP/1.1\r\n', b'\x
 lab = good = None
 
 
-class Good(e2e.Beside):
-    """A client at an address of its own, which is answered while others attack."""
-
-    def __init__(self):
-        super().__init__()
-        self.answered, self.error = 0, None
-
-    def run(self):
-        while not self.over and not self.error:
-            try:
-                assert good.get('/2/info')['name']
-                self.answered += 1
-            except Exception as error:  # pylint: disable=broad-except
-                self.error = error
-
-    def goes_on(self, since):
-        if self.error:
-            raise self.error
-        return self.answered >= since + 5
+def ask():
+    assert good.get('/2/info')['name']
 
 
-class attacked:  # pylint: disable=invalid-name
-    """The good client beside what is done: it is answered all the time, and by the same process at the end."""
-
-    def __enter__(self):
-        self.before = good.daemon()
-        self.good = Good()
-        self.good.__enter__()
-        return self
-
-    def is_answered(self):
-        since = self.good.answered
-        wait_until('the good client is answered', lambda: self.good.goes_on(since), 60)
-
-    def __exit__(self, kind, *_):
-        try:
-            if not kind:
-                self.is_answered()
-        finally:
-            self.good.__exit__()
-        if not kind:
-            now = good.daemon()
-            assert (now['pid'], now['restarts']) == (self.before['pid'], self.before['restarts']), (now, self.before)
+def attacked():
+    return beside.Attacked(good.daemon, ask)
 
 
 def connect(number):

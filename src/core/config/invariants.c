@@ -112,7 +112,6 @@ static bool node_rule(const struct config *config, const void *object, GError **
            invariants_exists(config, "nodegroup", node->group, "group", error);
 }
 
-/* Its key is made of both, so no two can be of the same. */
 /* So that a name can be sent by Basic authentication, and stand in a file of users. */
 static bool rapi_user_rule(const struct config *config, const void *object, GError **error)
 {
@@ -131,6 +130,7 @@ static bool rapi_user_rule(const struct config *config, const void *object, GErr
     return false;
 }
 
+/* Its key is made of both, so no two can be of the same. */
 static bool service_rule(const struct config *config, const void *object, GError **error)
 {
     const struct service *service = object;
