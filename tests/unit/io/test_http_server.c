@@ -251,8 +251,6 @@ static void test_kept_alive(void)
     end(&world);
 }
 
-/* Who hangs up between two requests, as most clients do, is let go of: his address has room for the
- * next one. */
 /* libsoup took an answer without a body for one that the end of the connection ends. */
 static void test_kept_after_nothing(void)
 {
@@ -277,6 +275,8 @@ static void test_kept_after_nothing(void)
     end(&world);
 }
 
+/* Who hangs up between two requests, as most clients do, is let go of: his address has room for the
+ * next one. */
 static void test_hung_up(void)
 {
     struct world world;
