@@ -41,6 +41,20 @@ static bool await_text(struct hypervisor *hv, const char *instance, const char *
     return false;
 }
 
+/* What it printed before it was paused has come. */
+static void await_silence(struct hypervisor *hv, const char *instance)
+{
+    gsize more = 1;
+    guint64 offset = 0;
+    while (more > 0) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GBytes) bytes =
+            hv->ops->console_read(hv, instance, (gint64)offset, 1000, &offset, &error);
+        g_assert_no_error(error);
+        more = g_bytes_get_size(bytes);
+    }
+}
+
 static void type(struct hypervisor *hv, const char *instance, const char *text)
 {
     g_autoptr(GError) error = NULL;
@@ -77,7 +91,7 @@ static void console(struct world_node *node, struct instance *web1)
     g_assert_true(world_await_count(node, web1, printed + 1)); /* nobody reads the socket */
 
     g_assert_true(hv->ops->pause(hv, web1->uuid, 1, &error));
-    loop_sleep(50);
+    await_silence(hv, web1->uuid);
     g_autoptr(GBytes) last = hv->ops->console_read(hv, web1->uuid, -7, 0, &offset, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(g_bytes_get_size(last), ==, 7);

@@ -465,10 +465,13 @@ static void test_stream_refused(void)
     GSocket *socket = g_socket_connection_get_socket(deaf->connection);
     g_autoptr(GError) error = NULL;
     client_say(deaf, "PUT /stream/refused HTTP/1.1\r\nContent-Length: 209715200\r\n" END);
-    say_body(deaf, 0, 10 * STREAM_BYTES, &sent);
-    g_assert_cmpuint(sent, <, 10 * STREAM_BYTES);
-    g_assert_cmpint(g_socket_send(socket, "x", 1, NULL, &error), <, 0);
-    g_assert_false(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK));
+    sent = 0;
+    do {
+        say_body(deaf, sent, 10 * STREAM_BYTES, &sent);
+        g_assert_cmpuint(sent, <, 10 * STREAM_BYTES);
+        g_clear_error(&error);
+    } while (g_socket_send(socket, "x", 1, NULL, &error) >= 0 ||
+             g_error_matches(error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK));
     deaf->over = true;
     client_free(deaf);
     g_autofree char *next = ask(&world, "GET /next HTTP/1.1\r\n" END);
