@@ -55,7 +55,7 @@ def attacked():
 def say(port, text, source='127.66.0.1'):
     """What comes back until the other side hangs up, or says nothing more."""
     with connect(port, source) as line:
-        line.settimeout(5)
+        line.settimeout(60)
         got = b''
         try:
             line.sendall(text)

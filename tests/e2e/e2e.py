@@ -121,6 +121,15 @@ def mend_labs():
         print(f'# after that failure: {said}', flush=True)
 
 
+def is_traced(pid):
+    """Whether strace -f has all of its threads, and its file is there."""
+    found = []
+    for path in glob.glob(f'/proc/{pid}/task/*/status'):
+        with open(path, encoding='utf-8') as file:
+            found.append('TracerPid:\t0\n' not in file.read())
+    return all(found) and bool(found)
+
+
 def title(text):
     def mark(function):
         function.title = text

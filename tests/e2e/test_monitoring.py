@@ -98,9 +98,10 @@ def test_each_node():
         # Its node daemon answers as well, what is asked of it by the master.
         assert lab.json('node', 'info', node)
         assert named(data(node, 'daemon/services')['services'], 'noded')['state'] == 'running'
-    rows = lab.json('service', 'list', '-o', 'name,node,state')
-    shown = sorted(row['node'] for row in rows if row['name'] == 'mond' and row['state'] == 'up')
-    assert shown == sorted(NODES), rows
+
+    def up():
+        return sorted(row['node'] for row in lab.json('service', 'list', '-o', 'name,node,state') if row['name'] == 'mond' and row['state'] == 'up')
+    wait_until('each is on record', lambda: up() == sorted(NODES), 60)
 
 
 @title('/monitoring/reports-of-real-hosts-have-their-form#NOD-02')
@@ -261,7 +262,7 @@ def test_without_noded():
         message = status_of('node3', 'daemon/services')['message']
         assert re.fullmatch(r'what fettle-noded has left is \d+ s old: it is down, or has no time', message), message
         assert guest('node3', 'other')['cpu_us'] > 0
-        assert metric('node3', 'fettle_guest_stats_age_seconds', instance='other') >= STALE_S
+        wait_until('its guest\'s figures are as old', lambda: metric('node3', 'fettle_guest_stats_age_seconds', instance='other') >= STALE_S, 60)
     finally:
         lab.lab('resume', 'noded@node3')
     wait_until('it is new again', lambda: status_of('node3', 'daemon/services')['code'] == 0, 60)
@@ -274,12 +275,14 @@ def test_sockets():
     with subprocess.Popen(['strace', '-f', '-qq', '-e', 'trace=socket,connect', '-o', log, '-p', str(daemon('node3')['pid'])],
                           stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tracer:
         try:
+            wait_until('it is looked at', lambda: e2e.is_traced(daemon('node3')['pid']), 60)
+
             def asked():
                 ask('node3', '/1/report/all')
                 with open(log, encoding='utf-8') as file:
                     return file.read().count('connect(') >= 4
             wait_until('it has asked ConfD', asked, 60, 1)
-            assert ask('node3', '/1/report/instance/inst-status-fettle')['timestamp'] > before
+            wait_until('it has been answered', lambda: ask('node3', '/1/report/instance/inst-status-fettle')['timestamp'] > before, 60)
         finally:
             tracer.send_signal(signal.SIGINT)
     with open(log, encoding='utf-8') as file:
@@ -312,8 +315,9 @@ def test_degraded():
         wait_until('nobody answers', lambda: meant()['message'].startswith('no configuration: '), 60)
         assert meant()['code'] == 8 and 'node1 (' in meant()['message'] and 'node2 (' in meant()['message'], meant()
         check_complete('node3')
+        restarts = daemon('node3')['restarts']
         lab.lab('kill', 'mond@node3')  # it begins without any of them
-        wait_until('it is back', lambda: daemon('node3')['ready'], 60)
+        wait_until('it is back', lambda: daemon('node3')['ready'] and daemon('node3')['restarts'] > restarts, 60)
         check_complete('node3')
         assert meant()['message'].startswith('no configuration: '), meant()
     finally:

@@ -58,7 +58,7 @@ def text_of(certificate):
 
 @title('/rapid/certificate')
 def test_certificate():
-    wait_until('both listen', lambda: shown(master) and shown(standby), 60)
+    wait_until('both listen', lambda: hung_up(lambda: shown(master) and shown(standby)), 60)
     assert master.refused('GET', '/version', '') == UNKNOWN  # by who was taken for that node, with the authority
     for front in (master, standby):
         text = text_of(shown(front))
@@ -184,7 +184,7 @@ def test_on_record():
     e2e.expect_cli_error(lab, 2, 'fettle: nothing to change: name at least one flag; see "fettle rapi user modify --help"', 'rapi', 'user',
                          'modify', 'bob')
     wait_until('alice is known', lambda: status('GET', '/2/info', 'alice:one') == 200)
-    assert status('GET', '/2/info', 'bob:two') == 200
+    wait_until('bob is known', lambda: status('GET', '/2/info', 'bob:two') == 200)
     code, headers, body = master.ask('GET', '/2/info', user='')
     assert (code, body['explain']) == UNKNOWN and headers['WWW-Authenticate'] == 'Basic realm="Ganeti Remote API"', (code, headers, body)
     assert master.refused('GET', '/2/info', 'alice:two') == UNKNOWN
@@ -294,6 +294,8 @@ def test_sockets():
     with subprocess.Popen(['strace', '-f', '-qq', '-e', 'trace=socket,connect', '-o', log, '-p', str(master.daemon()['pid'])],
                           stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tracer:
         try:
+            wait_until('it is looked at', lambda: e2e.is_traced(master.daemon()['pid']), 60)
+
             def asked():
                 for path in ('/2/info', '/2/nodes?bulk=1', '/fettle/v1/openapi.json'):
                     master.ask('GET', path)

@@ -119,6 +119,7 @@ struct host *host_new(const char *uuid)
     g_autoptr(GError) error = NULL;
 
     node->uuid = uuid;
+    node->dead_ms = PATIENT_MS;
     node->paths = world_new(uuid);
     node->config = node_config_read(node->paths, &error);
     g_assert_no_error(error);
@@ -136,7 +137,7 @@ struct bus_options host_options(struct host *node)
         .paths = node->paths,
         .config = node->config,
         .ping_ms = PING_MS,
-        .dead_ms = DEAD_MS,
+        .dead_ms = node->dead_ms,
         .handshakes = MOST_HANDSHAKES,
         .handle = handle,
         .members = members_cb,
@@ -203,12 +204,14 @@ void host_introduce(struct host *node, const struct host *other)
         bus_members_changed(node->bus);
 }
 
-void pair_set_up(struct pair *pair, gconstpointer unused)
+void pair_set_up(struct pair *pair, gconstpointer dead_ms)
 {
     pair->a = host_new(NODE_A);
     pair->b = host_new(NODE_B);
     struct host *nodes[] = {pair->a, pair->b};
     for (int i = 0; i < 2; i++) {
+        if (dead_ms)
+            nodes[i]->dead_ms = GPOINTER_TO_UINT(dead_ms);
         host_start(nodes[i]);
         host_introduce(nodes[i], pair->a);
         host_introduce(nodes[i], pair->b);

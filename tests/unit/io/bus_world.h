@@ -9,12 +9,14 @@
 
 #define OTHER_CLUSTER "88888888-0000-4000-8000-000000000008"
 #define PING_MS 50
-#define DEAD_MS 1500
+#define DEAD_MS 3000
+#define PATIENT_MS 60000 /* no link ends because a busy machine has had no time for it */
 #define MOST_HANDSHAKES 8
 
 /* A node with its noded's bus, a wconfd of its own, and a job process that calls. */
 struct host {
     const char *uuid;
+    guint dead_ms; /* of its links */
     struct node_paths *paths;
     struct node_config *config;
     struct bus *bus;
@@ -48,7 +50,8 @@ void host_start(struct host *node);
 void host_stop(struct host *node);
 void host_free(struct host *node);
 void host_introduce(struct host *node, const struct host *other);
-void pair_set_up(struct pair *pair, gconstpointer unused);
+/* `dead_ms`: after which time of silence links end; NULL: PATIENT_MS. */
+void pair_set_up(struct pair *pair, gconstpointer dead_ms);
 void pair_tear_down(struct pair *pair, gconstpointer unused);
 void host_call(struct host *from, const char *to, const char *role, const char *method,
                json_t *args, struct answer *answer);
