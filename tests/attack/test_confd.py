@@ -118,9 +118,19 @@ def reply(answer, serial=99, **more):
     return json.dumps({'protocol': 1, 'status': 0, 'answer': answer, 'serial': serial, **more})
 
 
-def client(*candidates, words=('master', '--timeout-ms', '400')):
-    """What a person on node2 gets who asks these."""
-    return confd.in_network('confd', *words, '--candidates', ','.join(map(address, candidates)), node='node2')
+def client(*candidates, limit_ms=400):
+    """What a person on node2 gets who asks these for the master."""
+    code, out, err = confd.in_network('confd', 'master', '--timeout-ms', str(limit_ms), '--candidates', ','.join(map(address, candidates)), node='node2')
+    return code, out, err.replace(f'within {limit_ms} ms', 'in time')
+
+
+def answered(*candidates):
+    """Likewise; has a busy machine not given one of them its time, there is more of it."""
+    for limit_ms in (400, 4000, 40000):
+        found = client(*candidates, limit_ms=limit_ms)
+        if 'no answer' not in found[2]:
+            break
+    return found
 
 
 def untrusted(fault):
@@ -153,10 +163,10 @@ def test_forged():
     )
     for fault, forge in cases:
         with forger(lambda asked, whom, forge=forge: [forge(asked)]):
-            code, out, err = client(ATTACKER)
-            assert (code, out, err) == (19, '', f'fettle: no candidate has answered within 400 ms: {untrusted(fault)}\n'), (fault, err)
+            code, out, err = answered(ATTACKER)
+            assert (code, out, err) == (19, '', f'fettle: no candidate has answered in time: {untrusted(fault)}\n'), (fault, err)
     with forger(lambda asked, whom: [old]):
-        code, out, err = client(ATTACKER, 'node1')
+        code, out, err = answered(ATTACKER, 'node1')
         assert (code, out) == (0, 'node1\n') and untrusted('salt') in err, (code, out, err)
 
 
@@ -169,17 +179,17 @@ def test_elsewhere():
             return []
         with forger(forge):
             code, out, err = client(ATTACKER)
-    assert (code, out, err) == (19, '', f'fettle: no candidate has answered within 400 ms: {address(ATTACKER)}: no answer\n'), (code, err)
+    assert (code, out, err) == (19, '', f'fettle: no candidate has answered in time: {address(ATTACKER)}: no answer\n'), (code, err)
 
 
 @title('/attack/confd/answer-of-who-has-the-key#SAF-108')
 def test_key_holder():
     """Whoever has the key says what it likes, by design; but it moves no cursor, and to ask without it gives nothing."""
     with forger(lambda asked, whom: [confd.seal(key, reply('node3\x1b[2J\n', (1 << 63) - 1), asked['rsalt'])]):
-        code, out, _ = client(ATTACKER, 'node1')
+        code, out, _ = answered(ATTACKER, 'node1')
         assert (code, out) == (0, 'node3\\x1b[2J\\n\n'), (code, out)
     with forger(lambda asked, whom: [confd.seal(key, reply('gone\x1b[2J', status=1), asked['rsalt'])]):
-        code, out, err = client(ATTACKER)
+        code, out, err = answered(ATTACKER)
         assert code == 2 and '\x1b' not in out + err and 'gone\\x1b[2J' in err, (code, out, err)
 
 

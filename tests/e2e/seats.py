@@ -75,7 +75,7 @@ class CallFailed(Exception):
 class Line(fettlelib.Frames):
     """A connection to a node's wconfd, as one of its local daemons has it."""
 
-    def __init__(self, node, role='luxid', timeout=20):
+    def __init__(self, node, role='luxid', timeout=60):
         self.me = f'{node.uuid}/{role}'
         self.last = 0
         try:

@@ -242,13 +242,13 @@ def test_two():
 
 def submit(number):
     """A change as a job that nobody waits for; its number."""
-    luxi = fettlelib.Luxi(os.path.join(lab.root(lab.master), 'run', 'luxid.sock'), timeout=20)
+    luxi = fettlelib.Luxi(os.path.join(lab.root(lab.master), 'run', 'luxid.sock'), timeout=60)
     with contextlib.closing(luxi):
         return luxi.call('SubmitJob', [{'OP_ID': 'OP_TAGS_SET', 'kind': 'cluster', 'tags': [f'full{number}']}])
 
 
 def states(jobs):
-    luxi = fettlelib.Luxi(os.path.join(lab.root(lab.master), 'run', 'luxid.sock'), timeout=20)
+    luxi = fettlelib.Luxi(os.path.join(lab.root(lab.master), 'run', 'luxid.sock'), timeout=60)
     with contextlib.closing(luxi):
         return [row[0] for row in luxi.call('QueryJobs', jobs, ['status'])]
 

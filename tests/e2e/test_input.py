@@ -508,7 +508,7 @@ def config_of(node):
 
 def talk(connection, data, end=False):
     """Sends bytes and reads until the other side closes; the documents that came. It must close."""
-    connection.settimeout(20)
+    connection.settimeout(60)
     got = b''
     try:
         connection.sendall(data)
@@ -621,7 +621,7 @@ def ask(node, request, role='job/5', name='noded'):
     uuid = config_of(node)['node_uuid']
     document = {'v': 1, 'id': 3, 'history': 1, 'from': f'{uuid}/{role}', **request}
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(20)
+        connection.settimeout(60)
         connection.connect(os.path.join(lab.root(node), 'run', name + '.sock'))
         connection.sendall(hello(uuid, role) + frame(document))
         got = b''
@@ -671,7 +671,7 @@ def tell_from(data, certificate, node='node2'):
     """Speaks to noded of node1 from another node with a certificate (path of .crt, of .key), or none."""
     target = config_of('node1')
     with bus.network_socket(lab, node) as plain:
-        plain.settimeout(20)
+        plain.settimeout(60)
         plain.connect((target['address'], target['port']))
         try:
             with bus.tls(certificate).wrap_socket(plain) as connection:
