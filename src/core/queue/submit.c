@@ -8,6 +8,8 @@
 #include "core/queue/calls.h"
 #include "core/queue/hold.h"
 #include "core/queue/start.h"
+#include "proto/luxi.h"
+#include "proto/rapi/rapi_route.h"
 
 #include <string.h>
 
@@ -55,13 +57,34 @@ static void submission_free(struct submission *submission)
 
 /* --- entries --- */
 
+/* The REST daemon is believed in what it says for whom it is, so it gets no more than what is asked
+ * of it can be: whoever has taken it over is nobody else. */
+static bool may_queue(const char *user, const struct job *job, GError **error)
+{
+    for (guint i = 0; g_str_has_prefix(user, LUXI_REST_USER) && i < job->ops->len; i++) {
+        const struct job_op *op = job->ops->pdata[i];
+        const char *id = json_string_value(json_object_get(op->input, "OP_ID"));
+        if (!rapi_routes_queue(id)) {
+            fettle_set_error(error, PERMISSION,
+                             "ops[%u].OP_ID: %s is not taken of the REST daemon, as no route of "
+                             "it queues that; use the command line",
+                             i, id);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void add_entry(struct submission *submission, const json_t *ops)
 {
+    const char *user = submission->request->user;
     struct entry *entry = g_new0(struct entry, 1);
     entry->job = submit_parse(submission->context, submission->request->face, ops, &entry->error);
-    if (entry->job && submission->request->user) {
+    if (entry->job && user && !may_queue(user, entry->job, &entry->error))
+        g_clear_pointer(&entry->job, job_free);
+    if (entry->job && user) {
         g_free(entry->job->user);
-        entry->job->user = g_strdup(submission->request->user);
+        entry->job->user = g_strdup(user);
     }
     submission->bytes += commit_job_bytes(entry->job);
     g_ptr_array_add(submission->entries, entry);

@@ -5,9 +5,10 @@
 
 #define VERSION_KEY "__version__" /* of the form of a body */
 
-static struct http_answer *submit_one(struct rapi_call *call, const char *id, json_t *op,
-                                      GError **error)
+/* Of a route whose jobs have one opcode. */
+static struct http_answer *submit_one(struct rapi_call *call, json_t *op, GError **error)
 {
+    const char *id = rapi_route_part(call->route, RAPI_OPCODE, NULL)->from;
     json_object_set_new(op, "OP_ID", json_string(id));
     return rapi_submit(call, json_make("[o]", op), error);
 }
@@ -22,7 +23,7 @@ struct http_answer *rapi_own_create_instance(struct rapi_call *call, GError **er
         return rapi_refuse(400, "Unsupported request data version %" JSON_INTEGER_FORMAT, version);
     json_object_del(call->body, VERSION_KEY);
     json_t *op = rapi_op_parameters(call, true, error);
-    return op ? submit_one(call, "OP_INSTANCE_CREATE", op, error) : NULL;
+    return op ? submit_one(call, op, error) : NULL;
 }
 
 /* --- nodes --- */
@@ -51,7 +52,7 @@ struct http_answer *rapi_own_set_node_role(struct rapi_call *call, GError **erro
         json_object_set_new(op, "master_candidate", json_string(roles[i].candidate));
         json_object_set_new(op, "offline", json_string(roles[i].offline));
         json_object_set_new(op, "drained", json_string(roles[i].drained));
-        return submit_one(call, "OP_NODE_SET_PARAMS", op, error);
+        return submit_one(call, op, error);
     }
     return rapi_refuse(400, "Can't set '%s' role", word);
 }
@@ -72,7 +73,7 @@ struct http_answer *rapi_own_node_migrate(struct rapi_call *call, GError **error
     }
     if (rapi_query(call, "live"))
         json_object_set_new(op, "mode", json_string(live ? "live" : "non-live"));
-    return submit_one(call, "OP_NODE_MIGRATE", op, error);
+    return submit_one(call, op, error);
 }
 
 /* --- disks --- */
@@ -106,7 +107,7 @@ struct http_answer *rapi_own_replace_disks(struct rapi_call *call, GError **erro
     if (text)
         json_object_set(op, "disks", disks);
     json_decref(disks);
-    return submit_one(call, "OP_INSTANCE_REPLACE_DISKS", op, error);
+    return submit_one(call, op, error);
 }
 
 /* Takes out of the body's members whether it starts, which may stand behind "?" instead. */

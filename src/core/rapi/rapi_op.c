@@ -61,6 +61,7 @@ static json_t *part_value(const struct rapi_call *call, const struct rapi_part *
     case RAPI_FORBID:
     case RAPI_KEY:
     case RAPI_ALIAS:
+    case RAPI_OPCODE:
         return NULL;
     }
     g_assert_not_reached();

@@ -10,11 +10,10 @@
 #include "core/api/api.h"
 #include "daemons/apid/audit.h"
 #include "daemons/common/daemon.h"
+#include "daemons/common/outside.h"
 #include "io/api_conf.h"
 #include "io/api_place.h"
 #include "io/crypto/crypto.h"
-#include "io/http/http_server.h"
-#include "io/http/tls_files.h"
 #include "io/image_pipe.h"
 #include "io/real_env.h"
 #include "io/sqlite/identity_store.h"
@@ -27,8 +26,6 @@ static struct {
     struct crypto *crypto;
     struct cell *cell;
     struct api *api;
-    struct tls_files *tls; /* NULL: no TLS */
-    struct http_server *server;
 } apid;
 
 /* --- requests --- */
@@ -46,24 +43,6 @@ static void serve(struct http_exchange *exchange, void *data)
 static bool streams(const struct http_request *request, void *data)
 {
     return api_wants_stream(request);
-}
-
-static void complain(const char *line, void *data)
-{
-    log_warning("", "%s", line);
-}
-
-/* Whoever has renewed its certificate need not start it anew. */
-static void arrives(void *data)
-{
-    g_autoptr(GError) error = NULL;
-    if (apid.tls && tls_files_look(apid.tls, &error)) {
-        http_server_renew(apid.server, tls_files_certificate(apid.tls));
-        log_info("", "new connections are shown another certificate: %s", apid.conf->certificate);
-    } else if (error) {
-        log_warning("", "the certificate has changed, and the one before is shown on: %s",
-                    error->message);
-    }
 }
 
 static void write_audit(const char *line, void *data)
@@ -100,25 +79,21 @@ static bool make_api(GError **error)
     return apid.api;
 }
 
-static bool open_tls(GError **error)
-{
-    if (*apid.conf->certificate)
-        apid.tls = tls_files_open(apid.conf->certificate, apid.conf->key, error);
-    return apid.tls || !*apid.conf->certificate;
-}
-
 static bool listen_there(GError **error)
 {
-    static const struct http_server_events events = {
-        .arrives = arrives, .streams = streams, .serve = serve, .complain = complain};
-    const struct http_server_options options = {
-        .address = apid.conf->listen,
-        .port = (guint)apid.conf->port,
-        .fd = http_server_given_socket(),
-        .settings = "listen and port of apid.conf",
-        .certificate = apid.tls ? tls_files_certificate(apid.tls) : NULL};
-    apid.server = http_server_new(&options, &events, NULL, error);
-    return apid.server;
+    const struct api_conf *conf = apid.conf;
+    const char *const certificates[] = {conf->certificate, NULL};
+    return outside_open(
+        &(struct outside_options){.address = conf->listen,
+                                  .port = (guint)conf->port,
+                                  .settings = "listen and port of apid.conf",
+                                  .certificates = *conf->certificate ? certificates : NULL,
+                                  .key = conf->key,
+                                  .without = OUTSIDE_FAILS,
+                                  .given_alone = true,
+                                  .streams = streams,
+                                  .serve = serve},
+        error);
 }
 
 /* Its user may make nothing in folders of root's, and finds its own. */
@@ -132,7 +107,7 @@ static struct env *setup(const char *root, GError **error)
         return NULL;
     apid.env = real_env_new(root, ROLE_APID, &options, error);
     if (!apid.env || !open_files(real_env_paths(apid.env), error) || !make_api(error) ||
-        !open_tls(error) || !listen_there(error))
+        !listen_there(error))
         return NULL;
     return apid.env;
 }
@@ -145,8 +120,7 @@ static bool start(GError **error)
 
 static void stop(void)
 {
-    g_clear_pointer(&apid.server, http_server_free);
-    g_clear_pointer(&apid.tls, tls_files_free);
+    outside_close();
     g_clear_pointer(&apid.api, api_free);
     g_clear_pointer(&apid.cell, cell_free);
     g_clear_pointer(&apid.env, real_env_free);

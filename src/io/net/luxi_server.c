@@ -259,8 +259,10 @@ static void accepted_cb(int fd, void *data)
     struct client *client = g_new0(struct client, 1);
     client->refs = 1;
     client->server = server;
-    client->user = unix_peer_user(fd);
     client->speaks = unix_peer_uid(fd) == server->speaker;
+    /* What the REST daemon asks for nobody is REST's, too. */
+    client->user = client->speaks && server->speaker != geteuid() ? g_strdup(LUXI_REST_USER)
+                                                                  : unix_peer_user(fd);
     client->channel =
         channel_new(transport_fd(fd), LIMIT_LUXI_FRAME_BYTES, &channel_events, client);
     channel_expect_reader(client->channel, server->patience_ms);

@@ -8,8 +8,9 @@
  *
  * Who may come are root and our own user, and the one that speaks for others: the REST daemon,
  * whose requests may say for which of its users they are. Of anybody else such a request is
- * refused. The socket is opened to that user by an access control list; where that cannot be, one
- * line says so, and the others are served.
+ * refused; one of that user that says nothing is of LUXI_REST_USER alone. The socket is opened to
+ * that user by an access control list; where that cannot be, one line says so, and the others are
+ * served.
  *
  * A request that cannot be parsed is answered with a plain string and the connection is closed. A
  * handler that finds a request unparsable (unknown method, malformed opcode) says so by failing it

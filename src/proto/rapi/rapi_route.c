@@ -69,6 +69,26 @@ bool rapi_route_queues(const struct rapi_route *route)
     return route->kind == RAPI_OP || route->kind == RAPI_JOB;
 }
 
+static bool queues(const struct rapi_route *route, const char *opcode)
+{
+    if (route->opcode && !strcmp(route->opcode->id, opcode))
+        return true;
+    for (size_t i = 0; i < route->part_count; i++)
+        if (route->parts[i].kind == RAPI_OPCODE && !strcmp(route->parts[i].from, opcode))
+            return true;
+    return false;
+}
+
+bool rapi_routes_queue(const char *opcode)
+{
+    size_t count;
+    const struct rapi_route *table = rapi_route_table(&count);
+    for (size_t i = 0; i < count; i++)
+        if (queues(&table[i], opcode))
+            return true;
+    return false;
+}
+
 void rapi_route_find(const char *method, const char *path, struct rapi_found *ret)
 {
     size_t count;

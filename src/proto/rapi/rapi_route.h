@@ -23,6 +23,7 @@ enum rapi_part_kind {
     RAPI_FIXED,
     RAPI_KEY,
     RAPI_ALIAS,
+    RAPI_OPCODE,
 };
 
 /* Where a value of a route comes from, and where it goes. */
@@ -49,6 +50,9 @@ const struct rapi_route *rapi_route_table(size_t *ret_count);
 
 /* Whether it queues a job, which may be tried only. */
 bool rapi_route_queues(const struct rapi_route *route);
+
+/* Whether there is a route whose jobs have that opcode ("OP_INSTANCE_STARTUP"). */
+bool rapi_routes_queue(const char *opcode);
 
 /* What a path and a method lead to. HEAD is answered as GET. */
 struct rapi_found {

@@ -4,6 +4,7 @@
 
 #include <glib/gstdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "io/net/certs.h"
@@ -64,7 +65,8 @@ static void test_two_files(void)
 {
     g_autoptr(GError) error = NULL;
     set_up();
-    struct tls_files *files = tls_files_open(paths[CRT], paths[KEY], &error);
+    struct tls_files *files =
+        tls_files_open((const char *[]){paths[CRT], NULL}, paths[KEY], &error);
     g_assert_no_error(error);
     g_autoptr(GTlsCertificate) first = g_object_ref(tls_files_certificate(files));
     assert_still(files);
@@ -103,7 +105,7 @@ static void test_one_file(void)
     set_up();
     g_autofree char *first = joined(CRT, KEY), *second = joined(OTHER, OTHER_KEY);
     write_text(first);
-    struct tls_files *files = tls_files_open(paths[BOTH], "", &error);
+    struct tls_files *files = tls_files_open((const char *[]){paths[BOTH], NULL}, "", &error);
     g_assert_no_error(error);
     g_autoptr(GTlsCertificate) shown = g_object_ref(tls_files_certificate(files));
     write_text("half");
@@ -116,16 +118,50 @@ static void test_one_file(void)
     tear_down();
 }
 
+/* The operator's, which comes later and goes again, before the one that is made for a daemon. */
+static void test_first_that_is_there(void)
+{
+    g_autoptr(GError) error = NULL;
+    set_up();
+    g_autofree char *given = g_strconcat(paths[BOTH], ".given", NULL);
+    const char *const certificates[] = {given, paths[BOTH], NULL};
+    g_assert_false(tls_files_are_there(certificates));
+    g_autofree char *own = joined(CRT, KEY), *other = joined(OTHER, OTHER_KEY);
+    write_text(own);
+    g_assert_true(tls_files_are_there(certificates));
+    struct tls_files *files = tls_files_open(certificates, "", &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(tls_files_shown(files), ==, paths[BOTH]);
+    g_autoptr(GTlsCertificate) first = g_object_ref(tls_files_certificate(files));
+    g_assert_no_errno(symlink("nowhere", given));
+    assert_refused(files, given); /* it is there, and cannot be read */
+    assert_good(files, first, true);
+    g_assert_cmpstr(tls_files_shown(files), ==, paths[BOTH]);
+    g_assert_no_errno(g_unlink(given));
+    g_assert_true(g_file_set_contents(given, other, -1, NULL));
+    g_assert_true(tls_files_look(files, &error));
+    assert_good(files, first, false);
+    g_assert_cmpstr(tls_files_shown(files), ==, given);
+    g_assert_no_errno(g_unlink(given));
+    g_assert_true(tls_files_look(files, &error));
+    assert_good(files, first, true);
+    g_assert_no_errno(g_unlink(paths[BOTH]));
+    assert_refused(files, paths[BOTH]);
+    assert_good(files, first, true);
+    tls_files_free(files);
+    tear_down();
+}
+
 /* What no handshake would come to its end with is told at once. */
 static void test_no_pair(void)
 {
     g_autoptr(GError) error = NULL;
     set_up();
-    g_assert_null(tls_files_open(paths[CRT], paths[OTHER_KEY], &error));
+    g_assert_null(tls_files_open((const char *[]){paths[CRT], NULL}, paths[OTHER_KEY], &error));
     g_assert_true(fettle_error_is(error, ENVIRONMENT));
     g_assert_nonnull(strstr(error->message, paths[OTHER_KEY]));
     g_clear_error(&error);
-    g_assert_null(tls_files_open(paths[BOTH], "", &error));
+    g_assert_null(tls_files_open((const char *[]){paths[BOTH], NULL}, "", &error));
     g_assert_true(fettle_error_is(error, ENVIRONMENT));
     tear_down();
 }
@@ -135,6 +171,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tls-files/two", test_two_files);
     g_test_add_func("/tls-files/one", test_one_file);
+    g_test_add_func("/tls-files/first-that-is-there", test_first_that_is_there);
     g_test_add_func("/tls-files/no-pair", test_no_pair);
     return g_test_run();
 }

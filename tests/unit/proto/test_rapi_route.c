@@ -120,6 +120,29 @@ static void test_table(void)
     g_assert_cmpuint(g_hash_table_size(resources), ==, 60); /* of Ganeti 3.0.2 */
 }
 
+/* What jobs of REST may have: a route's, and nothing that stands elsewhere. */
+static void test_queued(void)
+{
+    static const char *const taken[] = {"OP_TAGS_SET", "OP_INSTANCE_CREATE", "OP_INSTANCE_STARTUP",
+                                        "OP_NODE_SET_PARAMS", "OP_INSTANCE_REINSTALL"};
+    static const char *const refused[] = {"OP_NODE_INVITE", "OP_NODE_ADD", "OP_TEST_DELAY", "OP_",
+                                          ""};
+    size_t count;
+    const struct rapi_route *table = rapi_route_table(&count);
+    for (size_t i = 0; i < G_N_ELEMENTS(taken); i++)
+        g_assert_true(rapi_routes_queue(taken[i]));
+    for (size_t i = 0; i < G_N_ELEMENTS(refused); i++)
+        g_assert_false(rapi_routes_queue(refused[i]));
+    for (size_t i = 0; i < count; i++) {
+        if ((table[i].kind == RAPI_JOB) != !!rapi_route_part(&table[i], RAPI_OPCODE, NULL))
+            g_error("%s: opcodes of jobs are named where they do not follow, and only there",
+                    table[i].name);
+        for (size_t at = 0; at < table[i].part_count; at++)
+            if (table[i].parts[at].kind == RAPI_OPCODE)
+                g_assert_nonnull(opcode_find(table[i].parts[at].from));
+    }
+}
+
 static void test_fields(void)
 {
     g_autoptr(GPtrArray) bulk = rapi_fields(FACE_GANETI, "job", false);
@@ -135,6 +158,7 @@ int main(int argc, char **argv)
     g_test_add_func("/rapi-route/paths", test_paths);
     g_test_add_func("/rapi-route/find", test_find);
     g_test_add_func("/rapi-route/table#RAP-01", test_table);
+    g_test_add_func("/rapi-route/queued#RAP-02", test_queued);
     g_test_add_func("/rapi-route/fields", test_fields);
     return g_test_run();
 }

@@ -27,7 +27,11 @@ static json_t *queued(struct queue_world *w, const char *method, const char *tar
     g_assert_cmpstr(rapi_last_user(), ==, "rapi:alice");
     fake_set_face(w->world, FACE_GANETI);
     json_autoptr rows = queue_call(w, "QueryJobs", json_make("[[O][s]]", id, "ops"), NULL);
-    return json_incref(json_array_get(json_array_get(rows, 0), 0));
+    json_t *ops = json_array_get(json_array_get(rows, 0), 0);
+    for (size_t i = 0; i < json_array_size(ops); i++) /* luxid takes them of REST */
+        g_assert_true(
+            rapi_routes_queue(json_string_value(json_object_get(json_array_get(ops, i), "OP_ID"))));
+    return json_incref(ops);
 }
 
 #define I "/2/instances/web1"
