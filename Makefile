@@ -6,7 +6,7 @@ INSTALL_BUILD := build/install
 PYTHON := python3
 GUEST ?= tick
 
-.PHONY: all help packages demo demo-api demo-storage check check-busy check-long bench fuzz install deb requirements reference format clean
+.PHONY: all help packages demo demo-api demo-rest demo-storage check check-busy check-long bench fuzz install deb requirements reference format clean
 
 all: $(RELEASE)/build.ninja ## build everything into build/release
 	@ninja -C $(RELEASE) --quiet
@@ -32,6 +32,9 @@ demo-storage: root all ## volume services that die or stand still in mid-work, a
 
 demo-api: root all ## clients of OpenStack, while a front end dies and a volume service stands still in the middle of what they ask, live
 	@$(PYTHON) scripts/demo --build $(RELEASE) --api
+
+demo-rest: root all ## the demo's repair, watched by curl alone: what is decided, and the metric of replicas in sync, live
+	@$(PYTHON) scripts/demo --build $(RELEASE) --rest
 
 check: root $(CHECK)/build.ninja ## build with sanitizers and run every test that a commit must pass; ONLY=word: those with it in a name
 	@$(PYTHON) scripts/run-tests --build $(CHECK) --make $(if $(ONLY),--only "$(ONLY)")

@@ -1,4 +1,5 @@
 """What monitoring costs a node that has fifty guests: answers of fettle-mond, its memory, and the time of it and of what leaves figures for it."""
+import contextlib
 import json
 import os
 import time
@@ -11,6 +12,8 @@ GUESTS = 50
 ROUNDS = 8
 PERIOD_S = 5.2  # after which all collectors run anew
 TICKS = os.sysconf('SC_CLK_TCK')
+LOOK_S = 0.002
+STATS_PERIOD_S = 5
 
 
 def daemons_of(lab, node):
@@ -21,6 +24,47 @@ def cpu_s(pid):
     with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as file:
         fields = file.read().rsplit(')', 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def run_s(pid):
+    """The same of all its threads, by the nanosecond."""
+    spent = 0
+    for thread in os.listdir(f'/proc/{pid}/task'):
+        with contextlib.suppress(OSError), open(f'/proc/{pid}/task/{thread}/schedstat', encoding='utf-8') as file:
+            spent += int(file.read().split()[0])
+    return spent / 1e9
+
+
+class Figures:
+    """Files of figures, which the node daemon writes anew each STATS_PERIOD_S: that of the node first, then those of guests."""
+
+    def __init__(self, root):
+        self.folder = os.path.join(root, 'run', 'stats')
+
+    def stamp(self, name):
+        with contextlib.suppress(OSError):
+            return os.stat(os.path.join(self.folder, name)).st_mtime_ns
+        return 0
+
+    def are_written(self, since):
+        return sum(self.stamp(name) >= since for name in os.listdir(self.folder)) > GUESTS
+
+
+def stats_percent(root, pid):
+    """What the node daemon spends while it writes figures, less what it spends in as much time besides."""
+    files, writing, spent, begun = Figures(root), [], run_s(pid), time.monotonic()
+    for _ in range(ROUNDS):
+        seen = files.stamp('node.stats')
+        while files.stamp('node.stats') == seen:
+            before = run_s(pid), time.monotonic()
+            time.sleep(LOOK_S)
+        now = files.stamp('node.stats')
+        fettlelib.wait_until('those of all guests are there', lambda: files.are_written(now), 30, step=LOOK_S)  # pylint: disable=cell-var-from-loop
+        writing.append((run_s(pid) - before[0], time.monotonic() - before[1]))
+    spent, took = run_s(pid) - spent, time.monotonic() - begun
+    busy, windows = sum(one for one, _ in writing), sum(length for _, length in writing)
+    besides = max(0, spent - busy) / max(took - windows, 1)
+    return 100 * max(0, busy - besides * windows) / (ROUNDS * STATS_PERIOD_S)
 
 
 def make_guests(lab):
@@ -64,7 +108,10 @@ def guests(build, lab, figures):
         figures.add(f'{name}_ms', new, 'ms', '<= 20')
         figures.add(f'{name}_again_ms', again, 'ms', '<= 20')
     mond, noded, bare_noded = [100 * (cpu_s(pid) - old) / (time.monotonic() - begun) for pid, old in zip(pids, before)]
+    stats = stats_percent(lab.root('node2'), here['noded']['pid'])
     figures.add('mond_percent', mond, '%')
+    figures.add('noded_stats_percent', stats, '%')
+    figures.add('mond_and_stats_percent', mond + stats, '%', '<= 1')
     figures.add('noded_percent_no_guests', bare_noded, '%')
     figures.add('noded_percent', noded, '%')
     figures.add('mond_rss_mb', resident_mb(here['mond']['pid']), 'MB', '<= 12', 1)

@@ -113,12 +113,18 @@ def show(figures, values, suffix=''):
 
 def fill(lab):
     lab.do('OP_INSTANCE_CREATE', instance_name='pattern', disk_template='diskless', memory=1, pnode='node1', start=False)
+    fill_up(lab, INSTANCES)
+
+
+def fill_up(lab, count):
+    """More of the same, until there are so many."""
     client = bench_wconfd.Client(lab.root('node1'), bench_wconfd.AS_JOB)
     instance, there = bench_wconfd.pattern(lab.root('node1'))
     bench_wconfd.hold_everything(client, lab.root('node1'))
-    bench_wconfd.fill(client, instance, INSTANCES - there)
+    bench_wconfd.fill(client, instance, count - there)
     client.call('free_locks', {'owner': bench_wconfd.OWNER})
-    fettlelib.wait_until('luxid has them', lambda: len(lab.query('instance', ['name'])) == INSTANCES, 300, step=0.5)
+    client.close()
+    fettlelib.wait_until('luxid has them', lambda: len(lab.query('instance', ['name'])) == count, 300, step=0.5)
 
 
 def archive_many(lab):

@@ -36,5 +36,10 @@ def test_api():
     run('0 bytes left behind.', ('workers/cleanup: 403', 'queued, then sent again', 'goes on, is refused, and leaves big alone'), '--api')
 
 
+@title('/demo/rest-runs-and-misses-nothing')
+def test_rest():
+    run(' 0 missed.', ('curl -u operator', 'first step: failover', 'on record: 4 -> 3', 'All its nodes are online'), '--rest')
+
+
 if __name__ == '__main__':
-    e2e.run(test_demo, test_storage, test_api)
+    e2e.run(test_demo, test_storage, test_api, test_rest)
