@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Who reaches monitoring and means it no good: paths that are none, requests that are none, thousands of silent connections, clients that send or read
 slowly; and sources that are torn while they are read. All along a good client is answered with whole reports, by the same process."""
+import functools
 import http.client
 import json
 import os
@@ -43,8 +44,13 @@ def get(port, path, source=GOOD):
         line.close()
 
 
+@functools.cache
+def port_of():
+    return daemon()['port']
+
+
 def ask():
-    status, body = get(daemon()['port'], '/1/report/all')
+    status, body = get(port_of(), '/1/report/all')
     assert status == 200 and len(json.loads(body)) >= 11, (status, body[:200])
 
 
@@ -164,7 +170,7 @@ def test_sources():
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))
         lab.lab('resume', 'noded@node1')
-    wait_until('all is told again', lambda: b'"noded"' in get(daemon()['port'], '/1/report/daemon/services')[1], 60)
+    wait_until('all is told again', lambda: b'"noded"' in get(port_of(), '/1/report/daemon/services')[1], 60)
 
 
 @title('/attack/monitoring/no-sanitizer-report')

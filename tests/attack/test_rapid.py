@@ -27,7 +27,7 @@ def attacked():
 
 
 def connect(number):
-    return socket.create_connection(('127.0.0.1', good.daemon_port), 60, (f'127.66.0.{number % ADDRESSES + 1}', 0))
+    return socket.create_connection(('127.0.0.1', good.port), 60, (f'127.66.0.{number % ADDRESSES + 1}', 0))
 
 
 def close(lines):
@@ -91,7 +91,6 @@ def main():
         good = rest.Rest(lab)
         good.source, good.user = '127.77.0.1', 'alice:one'
         lab.run('rapi', 'user', 'add', 'alice', typed='one\n')
-        good.daemon_port = good.daemon()['port']
         wait_until('REST answers', listens, 60)
         e2e.run(test_handshakes, test_requests, test_guesses, test_logs)
 

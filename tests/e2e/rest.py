@@ -1,5 +1,6 @@
 """REST of a lab as its clients have it: HTTPS, with the cluster's authority, and a user's name and password."""
 import base64
+import functools
 import http.client
 import itertools
 import json
@@ -14,6 +15,10 @@ class Rest:
     def __init__(self, lab, node='node1'):
         self.lab, self.node, self.user, self.source = lab, node, None, None  # each request comes from another address
 
+    @functools.cached_property
+    def port(self):
+        return self.daemon()['port']  # the same as long as nobody takes it from a daemon that is down
+
     def daemon(self):
         known = next(one for one in self.lab.status()['nodes'] if one['name'] == self.node)
         return next(one for one in known['daemons'] if one['name'] == 'rapid')
@@ -22,7 +27,7 @@ class Rest:
         return ssl.create_default_context(cafile=authority or os.path.join(self.lab.root(self.node), 'etc', 'ca.crt'))
 
     def line(self, context=None):
-        return http.client.HTTPSConnection('127.0.0.1', self.daemon()['port'], timeout=PATIENCE_S, context=context or self.context(),
+        return http.client.HTTPSConnection('127.0.0.1', self.port, timeout=PATIENCE_S, context=context or self.context(),
                                            source_address=(self.source or next(ADDRESSES), 0))
 
     def ask(self, method, path, body=None, user=None, headers=()):
@@ -37,6 +42,9 @@ class Rest:
             text = answer.read().decode()
             is_json = answer.getheader('Content-Type', '').startswith('application/json')
             return answer.status, dict(answer.getheaders()), json.loads(text) if is_json else text
+        except ConnectionRefusedError:
+            del self.port
+            raise
         finally:
             line.close()
 

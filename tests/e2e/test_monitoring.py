@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """fettle-mond in a lab with real guests: every node answers about itself, with and without a master, candidates or noded; figures move; settings
 of the cluster reach it; whatever is wrong with a source is one report. Who asks here knows HTTP and JSON alone."""
+import functools
 import http.client
 import json
 import os
@@ -30,13 +31,21 @@ def daemon(node):
     return next(one for one in known['daemons'] if one['name'] == 'mond')
 
 
+@functools.cache
+def port_of(node):
+    return daemon(node)['port']
+
+
 def get(node, path, **headers):
     """(status, headers, body) from outside of the lab."""
-    line = http.client.HTTPConnection('127.0.0.1', daemon(node)['port'], timeout=60)
+    line = http.client.HTTPConnection('127.0.0.1', port_of(node), timeout=60)
     try:
         line.request('GET', path, headers={name.replace('_', '-'): value for name, value in headers.items()})
         answer = line.getresponse()
         return answer.status, dict(answer.getheaders()), answer.read().decode()
+    except ConnectionRefusedError:
+        port_of.cache_clear()  # while a daemon is down its port may be taken from it
+        raise
     finally:
         line.close()
 
@@ -343,7 +352,7 @@ def test_tls():
     def whole_answer(certificate):
         trust = ssl.create_default_context(cadata=certificate)
         trust.check_hostname = False
-        line = http.client.HTTPSConnection('127.0.0.1', daemon('node2')['port'], timeout=60, context=trust)
+        line = http.client.HTTPSConnection('127.0.0.1', port_of('node2'), timeout=60, context=trust)
         try:
             line.request('GET', '/1/report/all')
             answer = line.getresponse()
@@ -376,7 +385,7 @@ def test_tls():
 @title('/monitoring/idle-connections')
 def test_idle():
     """As many as one address may have, and more that are refused; another one is answered."""
-    port = daemon('node1')['port']
+    port = port_of('node1')
     lines = [socket.create_connection(('127.0.0.1', port)) for _ in range(100)]
     try:
         began = time.monotonic()

@@ -3,6 +3,7 @@
 what is read has the members that were recorded of Ganeti 3.0.2, what is written shows in the job and in the cluster. The short form has what
 is read, tags and a job; the long one everything."""
 import base64
+import functools
 import http.client
 import json
 import os
@@ -81,6 +82,7 @@ def daemon():
     return next(one for one in known['daemons'] if one['name'] == 'rapid')
 
 
+@functools.cache
 def port():
     return daemon()['port']
 

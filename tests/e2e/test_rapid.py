@@ -69,7 +69,7 @@ def test_certificate():
 
 def believes(front, name):
     """Whether a client believes that it is REST of that name or address, which has the authority's certificate and nothing else."""
-    with socket.create_connection(('127.0.0.1', front.daemon()['port']), timeout=rest.PATIENCE_S) as plain:
+    with socket.create_connection(('127.0.0.1', front.port), timeout=rest.PATIENCE_S) as plain:
         try:
             front.context().wrap_socket(plain, server_hostname=name).close()
             return True
