@@ -373,6 +373,16 @@ def verify_clean(lab, timeout=30):
         raise AssertionError(f'cluster verify: {last[0][1]}') from error
 
 
+def promtool_takes(text):
+    """What a daemon shows at /metrics is good, and named well, as far as promtool is to be had (scripts/promtool)."""
+    found = subprocess.run([os.path.join(ROOT, 'scripts/promtool')], capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        print('#', found.stderr.strip(), flush=True)
+        return
+    done = subprocess.run([found.stdout.strip(), 'check', 'metrics'], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, '', ''), done
+
+
 def expect_cli_error(lab, exit_code, message, *args):
     """The command must fail with this exit code and this exact last line on standard error."""
     code, out, err = lab.run(*args, check=False)

@@ -3,6 +3,7 @@
 master or itself goes."""
 import json
 import os
+import re
 import stat
 
 import api
@@ -48,6 +49,14 @@ def test_init():
     e2e.expect_cli_error(lab, 5, f'fettle: node "node1" has a front end already: {there}; to make it anew, and lose its users: fettle api remove --node node1',
                          'api', 'init', '--node', 'node1')
     assert [row['node'] for row in lab.query('service', ['name', 'node']) if row['name'] == 'apid'] == ['node1']
+
+
+@title('/api/metrics-to-this-host')
+def test_metrics():
+    status, headers, text = front.ask('GET', '/metrics')
+    assert status == 200 and headers['Content-Type'].startswith('text/plain; version=0.0.4'), (status, headers, text)
+    assert re.search(rb'^fettle_api_requests_total\{service="volume",status="2xx"\} [1-9]', text, re.M), text
+    e2e.promtool_takes(text.decode())
 
 
 @title('/api/versions')
@@ -166,5 +175,5 @@ if __name__ == '__main__':
     with e2e.new_lab(nodes=2, options=('--watcher-interval-ms', '500')) as lab:
         v.lab, v.folder = lab, os.path.join(lab.directory, 'shared')
         lab.cli('cluster', 'modify', '--report-interval', '1', '--service-down-time', '4')
-        e2e.run(test_init, test_versions, test_login, test_volumes, test_cleanup, test_killed, test_no_master, test_keys, test_password, test_remove,
-                test_logs)
+        e2e.run(test_init, test_versions, test_metrics, test_login, test_volumes, test_cleanup, test_killed, test_no_master, test_keys, test_password,
+                test_remove, test_logs)

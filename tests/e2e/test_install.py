@@ -87,6 +87,9 @@ def test_units():
             program = sections['Service']['ExecStart'].split()[0]
             assert program == os.path.join(staged.prefix, 'libexec/fettle', unit.removesuffix('.service')), program
             assert os.access(staged.path(program), os.X_OK), program
+            # A host whose user was not made yet (217: USER) is no reason to try five times a second, for ever.
+            values = sections['Service']
+            assert ('User' in values) == (values.get('RestartPreventExitStatus') == '217'), (unit, dict(values))
         for document in sections['Unit']['Documentation'].split():
             assert os.path.isfile(staged.path(document.removeprefix('file:'))), document
     with open(staged.below('lib/tmpfiles.d/fettle.conf'), encoding='utf-8') as file:

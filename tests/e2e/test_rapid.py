@@ -243,6 +243,16 @@ def test_job_user():
     assert lab.query('job', ['user'], ['=', 'id', job]) == [{'user': 'rapi:alice'}]
 
 
+@title('/rapid/metrics-count-its-requests')
+def test_metrics():
+    def counted():
+        return int(re.search(r'^fettle_rapid_requests_total{service="ganeti",status="2xx"} (\d+)$', master.get('/metrics'), re.M).group(1))
+    before = counted()
+    master.get('/2/nodes')
+    assert counted() == before + 1
+    e2e.promtool_takes(master.get('/metrics'))
+
+
 @title('/rapid/wrong-passwords-of-an-address')
 def test_barred():
     other = rest.Rest(lab)
@@ -354,7 +364,7 @@ def main():
     with e2e.new_lab(options=OPTIONS) as lab:
         master, standby = rest.Rest(lab), rest.Rest(lab, 'node2')
         e2e.run(test_certificate, test_names, test_no_certificate, test_own_certificate, test_on_record, test_hashes, test_file, test_anonymous,
-                test_job_user, test_barred, test_away, test_standby, test_sockets,
+                test_job_user, test_metrics, test_barred, test_away, test_standby, test_sockets,
                 *([test_other_master, test_new_keys] if e2e.LONG else []), test_logs)
 
 

@@ -3,6 +3,7 @@
 
 #include "core/api/api_private.h"
 #include "core/api/identity_model.h"
+#include "proto/metrics/request_tally.h"
 #include "proto/records.h"
 
 #define LIMIT_API_VALUES 50000 /* of a body */
@@ -29,8 +30,10 @@ struct api *api_new(const struct api_options *options, GError **error)
         .identity = identity,
         .public_url = g_strdup(options->public_url),
         .region = g_strdup(options->region),
+        .address = g_strdup(options->address ? options->address : ""),
         .audit = options->audit,
         .data = options->data,
+        .tally = api_tally_new(),
     };
     return api;
 }
@@ -40,8 +43,10 @@ void api_free(struct api *api)
     if (!api)
         return;
     identity_free(api->identity);
+    request_tally_free(api->tally);
     g_free(api->public_url);
     g_free(api->region);
+    g_free(api->address);
     g_free(api);
 }
 
@@ -220,8 +225,11 @@ static struct http_answer *run(struct api_call *call, GError **error)
         return api_refuse(call, 400, "Method, query and headers must be UTF-8");
     if (request->refused) /* by the server: it was no good request */
         return api_refuse(call, request->refused, "%s", request->refused_why);
+    if (!strcmp(request->path, API_METRICS_PATH))
+        return api_metrics(call, error);
     if (!route_service(request->path, &call->service, &rest))
         return api_refuse(call, 404, "There is nothing at %s", request->path);
+    call->counted_as = api_service_name(call->service);
     if (g_hash_table_size(call->query) > LIMIT_API_QUERY)
         return api_refuse(call, 400, "the query has more than %d names", LIMIT_API_QUERY);
     struct http_answer *answer = read_microversion(call);
@@ -313,6 +321,7 @@ static void serve(void *data)
     } else {
         add_headers(call, answer);
         write_audit(call, answer);
+        api_count(call, answer->status);
         serving->done(answer, serving->data);
     }
     call_clear(call);
@@ -342,6 +351,7 @@ void api_serve(struct api *api, const struct http_request *request,
     const char *host = http_request_header(request, "host");
     call->api = api;
     call->request = request;
+    call->since_ms = api->env->ops->boot_ms(api->env);
     call->request_id = g_strconcat("req-", uuid, NULL);
     call->base = api->public_url[0]
                      ? g_strdup(api->public_url)

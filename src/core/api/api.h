@@ -28,6 +28,7 @@ struct api_options {
     const char *public_url; /* "https://api.example.org:8774", for catalogs and links; "": as the
                                client has called it */
     const char *region;     /* of catalogs */
+    const char *address; /* an IP address of this host, at which it listens; NULL: no single one */
     /* One line of JSON per login and writing request (SAF: no secrets); NULL: nobody keeps them. */
     void (*audit)(const char *line, void *data);
     void *data;

@@ -15,9 +15,10 @@ struct api {
     struct crypto *crypto;
     struct image_pipe *images;
     struct identity *identity;
-    char *public_url, *region;
+    char *public_url, *region, *address;
     void (*audit)(const char *line, void *data);
     void *data;
+    struct request_tally *tally;
 };
 
 /* Who asks, as his token says and as he is now. */
@@ -38,6 +39,8 @@ struct api_call {
     struct api *api;
     const struct http_request *request;
     enum api_service service;
+    const char *counted_as; /* its service; NULL: none is known */
+    gint64 since_ms;
     const struct route *route;
     GPtrArray *vars;         /* of its path */
     GHashTable *query;       /* name -> value, decoded; of several the last one */
@@ -96,6 +99,16 @@ struct http_answer *api_answer_error(const struct api_call *call, const GError *
  */
 json_t *api_time(gint64 us);
 json_t *api_time_utc(gint64 us);
+
+/* --- metrics (api_metrics.c) --- */
+
+#define API_METRICS_PATH "/metrics"
+
+struct request_tally *api_tally_new(void);
+/* It has been answered so. */
+void api_count(const struct api_call *call, guint status);
+/* To administrators, and whoever asks from this host. As handlers. */
+struct http_answer *api_metrics(struct api_call *call, GError **error);
 
 /* --- lists --- */
 

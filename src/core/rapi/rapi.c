@@ -3,15 +3,27 @@
 
 #include <string.h>
 
+/* What its requests are counted by. */
+#define GANETIS "ganeti"
+#define OURS "fettle"
+#define OTHERS "other" /* what is no route, and what is neither's */
+
 struct rapi *rapi_new(const struct rapi_options *options, GError **error)
 {
     struct rapi *rapi = g_new(struct rapi, 1);
-    *rapi = (struct rapi){.env = options->env, .luxid = options->luxid, .users = options->users};
+    *rapi = (struct rapi){
+        .env = options->env,
+        .luxid = options->luxid,
+        .users = options->users,
+        .tally = request_tally_new((const char *const[]){GANETIS, OURS, OTHERS, NULL})};
     return rapi;
 }
 
 void rapi_free(struct rapi *rapi)
 {
+    if (!rapi)
+        return;
+    request_tally_free(rapi->tally);
     g_free(rapi);
 }
 
@@ -275,7 +287,21 @@ struct serving {
     struct rapi_call call;
     void (*done)(struct http_answer *answer, void *data);
     void *data;
+    gint64 since_ms;
 };
+
+static void count(const struct serving *serving, guint status)
+{
+    const struct rapi *rapi = serving->call.rapi;
+    const struct rapi_route *route = serving->call.route;
+    const char *service = OTHERS;
+    if (route && g_str_has_prefix(route->path, "/fettle/"))
+        service = OURS;
+    else if (route && strcmp(route->path, "/metrics") != 0)
+        service = GANETIS;
+    gint64 took_ms = rapi->env->ops->boot_ms(rapi->env) - serving->since_ms;
+    request_tally_add(rapi->tally, service, status, (guint64)took_ms * 1000);
+}
 
 static void serving_free(struct serving *serving)
 {
@@ -297,10 +323,12 @@ static void serve_task(void *data)
         answer = rapi_answer_error(error);
     if (!strcmp(serving->call.request->method, "HEAD"))
         strip_body(answer);
-    if (task_killed())
+    if (task_killed()) {
         http_answer_free(answer);
-    else
+    } else {
+        count(serving, answer->status);
         serving->done(answer, serving->data);
+    }
     serving_free(serving);
 }
 
@@ -311,6 +339,7 @@ void rapi_serve(struct rapi *rapi, const struct http_request *request,
     *serving = (struct serving){
         .call = {.rapi = rapi, .request = request, .query = http_query_parse(request->query)},
         .done = done,
-        .data = data};
+        .data = data,
+        .since_ms = rapi->env->ops->boot_ms(rapi->env)};
     task_spawn(rapi->env->tasks, serve_task, serving);
 }

@@ -89,8 +89,11 @@ struct http_answer *rapi_own_metrics(struct rapi_call *call, GError **error)
     size_t length;
     if (!document)
         return NULL;
-    char *text = metrics_of_samples("cluster", document,
-                                    http_request_header(call->request, "accept"), &type, &length);
+    json_autoptr requests = request_tally_tell(call->rapi->tally);
+    const struct metric_document documents[] = {
+        {"cluster", document}, {"rapid", requests}, {NULL, NULL}};
+    char *text =
+        metrics_of_samples(documents, http_request_header(call->request, "accept"), &type, &length);
     struct http_answer *answer = http_answer_new(200);
     http_answer_set_body(answer, type, text);
     http_answer_add_header(answer, "Vary", "Accept");

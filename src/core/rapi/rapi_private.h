@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/rapi/rapi.h"
+#include "proto/metrics/request_tally.h"
 #include "proto/rapi/rapi_route.h"
 
 #define LIMIT_RAPI_VALUES 50000 /* of a body */
@@ -12,6 +13,7 @@ struct rapi {
     const struct env *env;
     struct rapi_luxid *luxid;
     struct rapi_users *users;
+    struct request_tally *tally;
 };
 
 /* One request that is being answered, in a task. */

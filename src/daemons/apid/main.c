@@ -74,6 +74,7 @@ static bool make_api(GError **error)
                                              .images = image_pipe_nbd(),
                                              .public_url = apid.conf->public_url,
                                              .region = apid.conf->region,
+                                             .address = apid.conf->listen,
                                              .audit = write_audit},
                        error);
     return apid.api;

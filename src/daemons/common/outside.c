@@ -34,10 +34,10 @@ static bool open_tls(GError **error)
     g_autoptr(GError) local = NULL;
     outside.tls = tls_files_open(certificates(), outside.options.key, &local);
     if (!outside.tls)
-        fettle_set_error(error, ENVIRONMENT,
-                         "%s; certificate and key are to be there, in one file if no other is "
-                         "named, and readable by the user that this runs as",
-                         local->message);
+        fettle_set_error(error, ENVIRONMENT, "%s; %s to be readable by the user that this runs as",
+                         local->message,
+                         *outside.options.key ? "both files are"
+                                              : "the file is to have certificate and key, and");
     return outside.tls;
 }
 

@@ -147,14 +147,15 @@ char *metric_text_free(struct metric_text *text, size_t *ret_len)
     return result;
 }
 
-char *metrics_of_samples(const char *source, const json_t *document, const char *accept,
+char *metrics_of_samples(const struct metric_document *documents, const char *accept,
                          const char **ret_type, size_t *ret_len)
 {
     enum metric_form form = metric_form_of(accept);
     struct metric_text *text = metric_text_new(form);
     for (guint i = 0; i < metrics_count; i++)
-        if (strcmp(metrics[i].source, source) == 0)
-            metric_text_add(text, &metrics[i], document);
+        for (const struct metric_document *one = documents; one->source; one++)
+            if (strcmp(metrics[i].source, one->source) == 0)
+                metric_text_add(text, &metrics[i], one->document);
     *ret_type = metric_form_type(form);
     return metric_text_free(text, ret_len);
 }

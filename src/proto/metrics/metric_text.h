@@ -28,7 +28,11 @@ void metric_text_add(struct metric_text *text, const struct metric *metric, cons
 /* Ends it; free with g_free(). */
 char *metric_text_free(struct metric_text *text, size_t *ret_len);
 
-/* A whole text: all metrics of a source in its document, in the form that the header Accept asks
- * for; free with g_free(). */
-char *metrics_of_samples(const char *source, const json_t *document, const char *accept,
+struct metric_document {
+    const char *source;
+    const json_t *document;
+};
+/* A whole text: all metrics of sources in their documents, of which the last has no source, in the
+ * form that the header Accept asks for; free with g_free(). */
+char *metrics_of_samples(const struct metric_document *documents, const char *accept,
                          const char **ret_type, size_t *ret_len);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "proto/metrics/metric_text.h"
+#include "proto/metrics/request_tally.h"
 #include "proto/monitor/collector_table.h"
 
 /* --- the table --- */
@@ -44,8 +45,10 @@ static void test_table(void)
         g_assert_true(g_str_has_suffix(metric->name, metric->unit));
         g_assert_true(g_str_has_suffix(metric->help, ".") && !strchr(metric->help, '\n'));
         g_assert_true(g_hash_table_add(names, (void *)metric->name));
-        g_assert_true(collector_find(metric->source) >= 0 || strcmp(metric->source, "mond") == 0 ||
-                      strcmp(metric->source, "cluster") == 0);
+        g_assert_true(
+            collector_find(metric->source) >= 0 ||
+            g_strv_contains((const char *const[]){"mond", "cluster", "rapid", "apid", NULL},
+                            metric->source));
         check_labels(metric);
     }
 }
@@ -166,7 +169,8 @@ static char *page_of(const char *document, const char *accept)
     json_autoptr json = json_loads(document, 0, NULL);
     const char *type;
     size_t len;
-    char *page = metrics_of_samples("cluster", json, accept, &type, &len);
+    char *page = metrics_of_samples((struct metric_document[]){{"cluster", json}, {NULL, NULL}},
+                                    accept, &type, &len);
     g_assert_cmpuint(len, ==, strlen(page));
     g_assert_cmpint(metric_form_of(accept), ==,
                     g_str_has_suffix(page, "# EOF\n") ? METRIC_OPENMETRICS : METRIC_PROMETHEUS);
@@ -193,6 +197,38 @@ static void test_samples(void)
                                   "fettle_cluster_queue_wait_seconds_sum 0.5\n"));
     g_assert_null(strstr(page, "fettle_node_"));
     g_assert_cmpstr(nothing, ==, "");
+}
+
+/* --- what was answered --- */
+
+static void test_requests(void)
+{
+    struct request_tally *tally = request_tally_new((const char *const[]){"ganeti", "other", NULL});
+    request_tally_add(tally, "ganeti", 200, 1000);
+    request_tally_add(tally, "ganeti", 201, 1001);
+    request_tally_add(tally, "ganeti", 503, 60000000);
+    request_tally_add(tally, "other", 431, 0);
+    json_autoptr document = request_tally_tell(tally);
+    request_tally_free(tally);
+    const char *type;
+    size_t len;
+    g_autofree char *page = metrics_of_samples(
+        (struct metric_document[]){{"rapid", document}, {NULL, NULL}}, "", &type, &len);
+    static const char *const lines[] = {
+        "fettle_rapid_requests_total{service=\"ganeti\",status=\"2xx\"} 2\n",
+        "fettle_rapid_requests_total{service=\"ganeti\",status=\"5xx\"} 1\n",
+        "fettle_rapid_requests_total{service=\"other\",status=\"2xx\"} 0\n",
+        "fettle_rapid_requests_total{service=\"other\",status=\"4xx\"} 1\n",
+        "fettle_rapid_request_seconds_bucket{service=\"ganeti\",le=\"0.001\"} 1\n"
+        "fettle_rapid_request_seconds_bucket{service=\"ganeti\",le=\"0.01\"} 2\n",
+        "fettle_rapid_request_seconds_bucket{service=\"ganeti\",le=\"10.0\"} 2\n"
+        "fettle_rapid_request_seconds_bucket{service=\"ganeti\",le=\"+Inf\"} 3\n"
+        "fettle_rapid_request_seconds_count{service=\"ganeti\"} 3\n"
+        "fettle_rapid_request_seconds_sum{service=\"ganeti\"} 60.002001\n",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++)
+        if (!strstr(page, lines[i]))
+            g_error("no %s in %s", lines[i], page);
 }
 
 static void test_form(void)
@@ -230,5 +266,6 @@ int main(int argc, char **argv)
     g_test_add_func("/metrics/text", test_text);
     g_test_add_func("/metrics/samples", test_samples);
     g_test_add_func("/metrics/form", test_form);
+    g_test_add_func("/metrics/requests", test_requests);
     return g_test_run();
 }

@@ -3,10 +3,10 @@
 
 #include "core/config/allocated.h"
 #include "core/job/job_state.h"
-#include "core/queue/metrics/counts.h"
 #include "core/queue/metrics/node_figures.h"
 #include "core/queue/metrics/tally.h"
 #include "core/repair/tags.h"
+#include "proto/metrics/counts.h"
 
 struct metrics {
     struct queue_context *context;

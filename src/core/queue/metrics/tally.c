@@ -1,29 +1,21 @@
 /* See tally.h. */
 #include "core/queue/metrics/tally.h"
 
-#include "core/queue/metrics/counts.h"
 #include "core/repair/tags.h"
+#include "proto/metrics/counts.h"
+#include "proto/metrics/durations.h"
 
 /* Bounds in seconds, each as OpenMetrics writes it; from a no-op to the copy of a disk. */
-static const struct {
-    const char *text;
-    guint64 us;
-} bounds[] = {
+static const struct durations_bound bounds[] = {
     {"0.1", 100000},    {"1.0", 1000000},     {"10.0", 10000000},
     {"60.0", 60000000}, {"600.0", 600000000}, {"+Inf", G_MAXUINT64},
-};
-
-/* How many took how long, each in the first place that has room for it. */
-struct durations {
-    guint64 counts[G_N_ELEMENTS(bounds)];
-    guint64 sum_us;
 };
 
 struct tally {
     struct counts *jobs; /* by opcode and status */
     struct counts *repairs, *events;
     GTree *seconds; /* opcode -> struct durations */
-    struct durations waits;
+    struct durations *waits;
 };
 
 static gint compare_opcodes(gconstpointer left, gconstpointer right, gpointer unused)
@@ -48,7 +40,8 @@ struct tally *tally_new(void)
     tally->jobs = counts_new();
     tally->repairs = all_repairs();
     tally->events = counts_new();
-    tally->seconds = g_tree_new_full(compare_opcodes, NULL, g_free, g_free);
+    tally->seconds = g_tree_new_full(compare_opcodes, NULL, g_free, durations_free);
+    tally->waits = durations_new(bounds);
     return tally;
 }
 
@@ -60,18 +53,14 @@ void tally_free(struct tally *tally)
     counts_free(tally->repairs);
     counts_free(tally->events);
     g_tree_destroy(tally->seconds);
+    durations_free(tally->waits);
     g_free(tally);
 }
 
 /* A clock that was set back makes it no time at all. */
 static void add_duration(struct durations *durations, guint64 from_us, guint64 to_us)
 {
-    guint64 us = to_us > from_us ? to_us - from_us : 0;
-    guint at = 0;
-    while (us > bounds[at].us)
-        at++;
-    durations->counts[at]++;
-    durations->sum_us += us;
+    durations_add(durations, to_us > from_us ? to_us - from_us : 0);
 }
 
 static void add_opcode(struct tally *tally, const struct job_op *op)
@@ -84,7 +73,7 @@ static void add_opcode(struct tally *tally, const struct job_op *op)
         return;
     struct durations *durations = g_tree_lookup(tally->seconds, name);
     if (!durations) {
-        durations = g_new0(struct durations, 1);
+        durations = durations_new(bounds);
         g_tree_insert(tally->seconds, g_strdup(name), durations);
     }
     add_duration(durations, op->start_us, op->end_us);
@@ -95,7 +84,7 @@ void tally_job(struct tally *tally, const struct job *record)
     for (guint i = 0; i < record->ops->len; i++)
         add_opcode(tally, record->ops->pdata[i]);
     if (record->start_us != 0)
-        add_duration(&tally->waits, record->received_us, record->start_us);
+        add_duration(tally->waits, record->received_us, record->start_us);
 }
 
 void tally_tag(struct tally *tally, const char *text)
@@ -114,22 +103,10 @@ void tally_decision(struct tally *tally, const struct decision *decision)
                    enum_word(&event_level_words, (int)decision->level), 1);
 }
 
-/* As a histogram of metric.def. */
-static json_t *tell_durations(const struct durations *durations)
-{
-    json_t *buckets = json_array();
-    guint64 sum = 0;
-    for (guint i = 0; i < G_N_ELEMENTS(bounds); i++) {
-        sum += durations->counts[i];
-        json_array_append_new(buckets, json_make("[s, I]", bounds[i].text, (json_int_t)sum));
-    }
-    return json_make("{so, sf}", "buckets", buckets, "sum", (double)durations->sum_us / 1e6);
-}
-
 static gboolean tell_seconds(gpointer opcode, gpointer durations, gpointer list)
 {
     json_array_append_new(
-        list, json_make("{ss, so}", "opcode", opcode, "seconds", tell_durations(durations)));
+        list, json_make("{ss, so}", "opcode", opcode, "seconds", durations_tell(durations)));
     return FALSE;
 }
 
@@ -139,7 +116,7 @@ void tally_tell(const struct tally *tally, json_t *document)
     g_tree_foreach(tally->seconds, tell_seconds, seconds);
     json_object_set_new(document, "jobs_ended", counts_tell(tally->jobs, "opcode", "status"));
     json_object_set_new(document, "job_seconds", seconds);
-    json_object_set_new(document, "queue_wait", tell_durations(&tally->waits));
+    json_object_set_new(document, "queue_wait", durations_tell(tally->waits));
     json_object_set_new(document, "repairs_ended", counts_tell(tally->repairs, "type", "result"));
     json_object_set_new(document, "events", counts_tell(tally->events, "event", "level"));
 }

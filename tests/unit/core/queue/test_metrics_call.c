@@ -26,7 +26,8 @@ static char *page(struct queue_world *w)
     json_autoptr document = ask(w);
     const char *type;
     size_t len;
-    return metrics_of_samples("cluster", document, "", &type, &len);
+    return metrics_of_samples((struct metric_document[]){{"cluster", document}, {NULL, NULL}}, "",
+                              &type, &len);
 }
 
 static void expect_lines(struct queue_world *w, const char *const *lines)

@@ -535,6 +535,15 @@ static void test_metrics(struct queue_world *w)
     g_assert_nonnull(strstr(said, "\nfettle_cluster_instances{status=\"up\"} "));
     g_assert_true(g_str_has_prefix(rapi_header("Content-Type"), "text/plain; version=0.0.4"));
     g_assert_cmpstr(rapi_header("Vary"), ==, "Accept");
+    json_decref(rapi_get(200, "GET", "/2/features", NULL));
+    json_decref(rapi_get(200, "GET", "/fettle/v1/openapi.json", NULL));
+    rapi_refused(404, "Nothing matches the given URI", "GET", "/2/of-a-stranger", NULL);
+    g_autofree char *counted = rapi_say("GET", "/metrics", NULL);
+    g_assert_nonnull(strstr(counted, "{service=\"ganeti\",status=\"2xx\"} 1\n"));
+    g_assert_nonnull(strstr(counted, "{service=\"fettle\",status=\"2xx\"} 1\n"));
+    g_assert_nonnull(strstr(counted, "{service=\"other\",status=\"4xx\"} 1\n"));
+    g_assert_nonnull(strstr(counted, "fettle_rapid_request_seconds_count{service=\"fettle\"} 1\n"));
+    g_assert_null(strstr(counted, "stranger"));
     rapi_be("", RAPI_UNKNOWN);
     rapi_refused(401, "No permission -- see authorization schemes", "GET", "/metrics", NULL);
 }

@@ -93,7 +93,8 @@ void api_set_up(GPtrArray *more)
                                         .crypto = &crypto->crypto,
                                         .images = api_images,
                                         .public_url = "http://api:8774",
-                                        .region = "RegionOne"};
+                                        .region = "RegionOne",
+                                        .address = "192.0.2.9"};
     api = api_new(&options, NULL);
     api_be("admin");
     api_at(0);
@@ -168,6 +169,13 @@ void api_with(const char *name, const char *value)
     g_ptr_array_add(more_headers, g_strdup(value));
 }
 
+static const char *from;
+
+void api_from(const char *peer)
+{
+    from = peer;
+}
+
 static void set_header(struct http_request *request, const char *name, const char *value)
 {
     g_hash_table_replace(request->headers, g_strdup(name), g_strdup(value));
@@ -180,14 +188,15 @@ static struct http_request *request_of(const char *method, const char *path, con
     g_autofree char *version = g_strdup_printf("volume 3.%u", minor_version);
     const char *project = !strcmp(whoever, "other") ? PROJECT2 : PROJECT1;
     request->method = g_strdup(method);
-    request->path = g_str_has_prefix(path, "/image/") || g_str_has_prefix(path, "/volume/")
+    request->path = g_str_has_prefix(path, "/image/") || g_str_has_prefix(path, "/volume/") ||
+                            g_str_has_prefix(path, "/metrics")
                         ? g_strndup(path, length)
                         : g_strdup_printf("/volume/v3/%s%.*s", project, (int)length, path);
     request->query = g_strdup(path[length] ? path + length + 1 : "");
     request->headers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     request->body = g_strdup(body);
     request->body_len = strlen(body);
-    request->peer = g_strdup("192.0.2.7:41234");
+    request->peer = g_strdup(from ? from : "192.0.2.7:41234");
     g_autofree char *token = seal_token();
     if (token)
         set_header(request, "x-auth-token", token);

@@ -20,9 +20,12 @@ const struct env *api_front(void);
 void api_be(const char *who);
 /* In microversion 3.MINOR from now on; 0 at first. */
 void api_at(guint minor);
+/* From where the requests from now on come; NULL: from a host of its own, as at first. */
+void api_from(const char *peer);
 /* A header more of the requests from now on, in place of one of that name; NULL: none any more. */
 void api_with(const char *name, const char *value);
-/* "202 {…}"; `path` stands behind /volume/v3/PROJECT, or is a whole one of /image/ or /volume/.
+/* "202 {…}"; `path` stands behind /volume/v3/PROJECT, or is a whole one of /image/ or /volume/, or
+ * /metrics.
  * `body` "": none. */
 char *api_ask(const char *method, const char *path, const char *body);
 /* The last one. */

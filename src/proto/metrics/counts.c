@@ -1,5 +1,5 @@
 /* See counts.h. */
-#include "core/queue/metrics/counts.h"
+#include "proto/metrics/counts.h"
 
 #include <string.h>
 
