@@ -17,6 +17,7 @@ from e2e import title, wait_until
 SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed', 'mond', 'rapid')  # of every node
 OUTSIDE = ('mond', 'rapid')  # who are asked from outside, as users of their own
 INSIDE = [name for name in SERVICES if name not in OUTSIDE]
+CANDIDATE = ('wconfd', 'luxid', 'watcher')
 package = None
 front_end = None  # the package fettle-api
 # A boot sector whose guest never ends to migrate at 1 MiB/s: 18 times a second it changes a byte of each page from 64 to 576 KiB.
@@ -224,14 +225,16 @@ def row(machine, name):
     return rows[0]
 
 
-def add_node(machine, name, address):
-    """It has a root folder of its own."""
+def add_node(machine, name, address, more=()):
+    """It has a root folder of its own. `more`: of a candidate."""
     token = machine.fettle('node', 'invite', name, '--primary-ip', address).stdout.strip()
     machine.run('mkdir', '-p', f'/srv/{name}')
     out = machine.run('fettle-noded', 'join', token, '--root', f'/srv/{name}').stdout
     assert out.endswith(f'Start its daemon, anew if it runs: fettle-noded --root /srv/{name}\n'), out
     for daemon in ('noded', 'rconfd', 'volumed'):  # what `cluster verify` looks for on each node
         machine.start(daemon, '--root', f'/srv/{name}')
+    for daemon in more:
+        machine.start(daemon, '--root', f'/srv/{name}', again=True)
     wait_until(f'{name} has come', machine.clean, 30, step=0.3)
 
 
@@ -543,10 +546,11 @@ def purged(machine):
 
 
 def anew(machine, name):
-    """As a package does where systemd runs."""
-    machine.sh(f"pkill -f '^/usr/lib/fettle/fettle-{name}$'")
-    wait_until(f'{name} has ended', lambda: not machine.alive(f'/usr/lib/fettle/fettle-{name}$'), 30, step=0.3)
-    machine.start(name)
+    """As a package does where systemd runs, which starts it again."""
+    program = f'/usr/lib/fettle/fettle-{name}$'
+    before = machine.pids(program)
+    machine.run('kill', *before)
+    wait_until(f'another {name} runs', lambda: set(machine.pids(program)) - set(before), 60, step=0.3)
 
 
 def rest_status(machine, path, *more):
@@ -562,12 +566,12 @@ def test_outside():
             shutil.copy(path, os.path.join(machine_upper(machine), f'{name}.deb'))
         machine.run('dpkg', '-i', '/before.deb')
         assert machine.sh('getent passwd fettle-mond fettle-rapid', check=False).stdout == ''
-        form_cluster(machine, services=INSIDE)
+        form_cluster(machine, again=True, services=INSIDE)
         machine.run('dpkg', '-i', '/fettle.deb')
         for name in INSIDE:
             anew(machine, name)
         for name in OUTSIDE:
-            machine.start(name)
+            machine.start(name, again=True)
         served(machine)
         # A later version of both: they are started anew, and so is what they ask.
         machine.run('dpkg', '-i', '/fettle.deb')
@@ -600,8 +604,9 @@ def served(machine):
 def nothing_of_them_left(machine):
     """The users stay: nobody else shall get their numbers."""
     machine.run('dpkg', '-r', 'fettle')
+    machine.sh("pkill -KILL -f '^sh -ec '")  # who would start them again
     machine.sh('; '.join(f'pkill -x fettle-{name}' for name in (*INSIDE, *OUTSIDE)), check=False)
-    wait_until('every process has ended', lambda: not machine.alive('/usr/lib/fettle/'), 30)
+    wait_until('every process has ended', lambda: not machine.alive('/usr/lib/fettle/'), 60)
     machine.run('dpkg', '-P', 'fettle')
     assert machine.sh('getent passwd fettle-mond fettle-rapid').stdout.count('/nologin') == 2
     left = machine.sh('find /etc /var/lib /var/log /run -user fettle-mond -o -group fettle-mond -o -user fettle-rapid -o -group fettle-rapid').stdout
@@ -614,10 +619,11 @@ def test_engine():
         shutil.copy(package, os.path.join(machine_upper(machine), 'fettle.deb'))
         machine.run('dpkg', '-i', '/fettle.deb')
         form_cluster(machine, again=True)
-        add_node(machine, 'three', '10.77.0.3')
+        # The watcher makes candidates of both as soon as there are two.
+        for name in CANDIDATE:
+            machine.start(name, '--root', '/srv/two', again=True)
+        add_node(machine, 'three', '10.77.0.3', CANDIDATE)
         for node in ('two', 'three'):
-            for name in ('wconfd', 'luxid', 'watcher'):
-                machine.start(name, '--root', f'/srv/{node}', again=True)
             machine.fettle('node', 'modify', node, '--master-candidate', 'yes')
         machine.fettle('cluster', 'engine', 'etcd', '--yes')
         wait_until('all is well with etcd', machine.clean, 60, step=0.3)
