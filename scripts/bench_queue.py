@@ -111,13 +111,10 @@ def show(figures, values, suffix=''):
         figures.add(name + suffix, all_of, unit, GOALS.get(name + suffix, GOALS.get(name, '')))
 
 
-def fill(lab):
-    lab.do('OP_INSTANCE_CREATE', instance_name='pattern', disk_template='diskless', memory=1, pnode='node1', start=False)
-    fill_up(lab, INSTANCES)
-
-
 def fill_up(lab, count):
-    """More of the same, until there are so many."""
+    """Instances, one like the other, until there are so many."""
+    if not lab.instance('pattern', 'name'):
+        lab.do('OP_INSTANCE_CREATE', instance_name='pattern', disk_template='diskless', memory=1, pnode='node1', start=False)
     client = bench_wconfd.Client(lab.root('node1'), bench_wconfd.AS_JOB)
     instance, there = bench_wconfd.pattern(lab.root('node1'))
     bench_wconfd.hold_everything(client, lab.root('node1'))
@@ -199,7 +196,7 @@ def with_one_and_many(build, figures, runs):
     with fettlelib.Lab(build) as lab:
         few = measure_jobs(lab, runs)
         show(figures, few)
-        fill(lab)
+        fill_up(lab, INSTANCES)
         many = measure_jobs(lab, runs)
         show(figures, many, '_10000')
         times_one(figures, few, many)

@@ -3,8 +3,11 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/limits.h"
 
 #include <string.h>
+
+#define FRAME_ROOM_BYTES KIB(256)
 
 void frame_splitter_init(struct frame_splitter *splitter, size_t limit)
 {
@@ -70,12 +73,24 @@ bool frame_push(struct frame_splitter *splitter, const char *data, size_t len, G
     return false;
 }
 
+/* What a large frame needed is not kept for small ones after it. */
+static void give_back(struct frame_splitter *splitter)
+{
+    if (splitter->taken < FRAME_ROOM_BYTES || splitter->taken < splitter->buffer->len)
+        return;
+    g_byte_array_unref(splitter->buffer);
+    splitter->buffer = g_byte_array_new();
+    splitter->taken = 0;
+}
+
 bool frame_next(struct frame_splitter *splitter, const char **ret_data, size_t *ret_len)
 {
     const char *start = (const char *)splitter->buffer->data + splitter->taken;
     size_t len = splitter->buffer->len - splitter->taken;
-    if (len == splitter->open)
-        return false; /* nothing whole: do not search the same bytes again */
+    if (len == splitter->open) { /* nothing whole: do not search the same bytes again */
+        give_back(splitter);
+        return false;
+    }
     const char *end = memchr(start, FRAME_END, len);
     g_assert(end != NULL);
     *ret_data = start;

@@ -27,7 +27,8 @@ void frame_splitter_set_limit(struct frame_splitter *splitter, size_t limit);
 /* Takes bytes in. LIMIT if a frame in them, complete or not, is larger than the limit: nothing of
  * them is kept, the stream cannot be understood any more and every later push fails. */
 bool frame_push(struct frame_splitter *splitter, const char *data, size_t len, GError **error);
-/* The next whole frame, without its end; valid until the next push. False: none yet. */
+/* The next whole frame, without its end; valid until the next push, or until there is none. False:
+ * none yet; what a large one needed is given back. */
 bool frame_next(struct frame_splitter *splitter, const char **ret_data, size_t *ret_len);
 /* Bytes of an unfinished frame: a connection that ends with some was cut off. */
 size_t frame_pending(const struct frame_splitter *splitter);

@@ -15,6 +15,9 @@ import sandbox
 from e2e import title, wait_until
 
 SERVICES = ('noded', 'wconfd', 'luxid', 'watcher', 'rconfd', 'volumed', 'mond', 'rapid')  # of every node
+OUTSIDE = ('mond', 'rapid')  # who are asked from outside, as users of their own
+INSIDE = [name for name in SERVICES if name not in OUTSIDE]
+CANDIDATE = ('wconfd', 'luxid', 'watcher')
 package = None
 front_end = None  # the package fettle-api
 # A boot sector whose guest never ends to migrate at 1 MiB/s: 18 times a second it changes a byte of each page from 64 to 576 KiB.
@@ -116,7 +119,7 @@ def test_units():
         with open(path, encoding='utf-8') as file:
             text = file.read()
         with open(path, 'w', encoding='utf-8') as file:  # the programs where they are unpacked
-            which = front_end if path.endswith('apid.service') else package
+            which = front_end if path.endswith('-apid.service') else package
             file.write(text.replace('/usr/lib/fettle/', os.path.join(unpacked(which), 'usr/lib/fettle') + '/'))
     found = subprocess.run(['systemd-analyze', 'verify', '--man=no', *sorted(glob.glob(os.path.join(folder, '*.*[et]')))],
                            capture_output=True, text=True, check=False)
@@ -222,21 +225,23 @@ def row(machine, name):
     return rows[0]
 
 
-def add_node(machine, name, address):
-    """It has a root folder of its own."""
+def add_node(machine, name, address, more=()):
+    """It has a root folder of its own. `more`: of a candidate."""
     token = machine.fettle('node', 'invite', name, '--primary-ip', address).stdout.strip()
     machine.run('mkdir', '-p', f'/srv/{name}')
     out = machine.run('fettle-noded', 'join', token, '--root', f'/srv/{name}').stdout
     assert out.endswith(f'Start its daemon, anew if it runs: fettle-noded --root /srv/{name}\n'), out
     for daemon in ('noded', 'rconfd', 'volumed'):  # what `cluster verify` looks for on each node
         machine.start(daemon, '--root', f'/srv/{name}')
+    for daemon in more:
+        machine.start(daemon, '--root', f'/srv/{name}', again=True)
     wait_until(f'{name} has come', machine.clean, 30, step=0.3)
 
 
-def form_cluster(machine, again=False):
+def form_cluster(machine, again=False, services=SERVICES):
     """The steps of docs/guide/install.md."""
     machine.fettle('cluster', 'init', 'prod', '--node-name', 'one', '--primary-ip', '10.77.0.1', '--accelerator', 'tcg')
-    for name in SERVICES:
+    for name in services:
         machine.start(name, again=again)
     wait_until('the cluster is as it should be', machine.clean, 30, step=0.3)
     add_node(machine, 'two', '10.77.0.2')
@@ -398,6 +403,20 @@ def is_enabled(machine):
     return machine.run('systemctl', 'is-enabled', 'fettle-apid.service', check=False).stdout.strip()
 
 
+def change(path, pattern, text):
+    with open(path, encoding='utf-8') as file:
+        changed, times = re.subn(pattern, text, file.read(), flags=re.M)
+    assert times, (path, pattern)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(changed)
+
+
+def packed_before(folder):
+    """A package of what is there, of an earlier version."""
+    change(os.path.join(folder, 'DEBIAN/control'), '^Version: .*', 'Version: 0.0.9-1')
+    return command('dpkg-deb', '--root-owner-group', '-Znone', '--build', folder, folder + '.deb') and folder + '.deb'
+
+
 def before_both():
     """A package of an earlier version, which had the front end in it."""
     folder = os.path.join(work, 'before')
@@ -405,11 +424,21 @@ def before_both():
         shutil.copytree(os.path.join(unpacked(which), 'usr'), os.path.join(folder, 'usr'), symlinks=True, dirs_exist_ok=True)
     shutil.copytree(os.path.join(unpacked(), 'DEBIAN'), os.path.join(folder, 'DEBIAN'))
     shutil.rmtree(os.path.join(folder, 'usr/share/doc/fettle-api'))
-    with open(os.path.join(folder, 'DEBIAN/control'), encoding='utf-8') as file:
-        text = file.read()
-    with open(os.path.join(folder, 'DEBIAN/control'), 'w', encoding='utf-8') as file:
-        file.write(re.sub('^Version: .*', 'Version: 0.0.9-1', text, flags=re.M))
-    return command('dpkg-deb', '--root-owner-group', '-Znone', '--build', folder, folder + '.deb') and folder + '.deb'
+    return packed_before(folder)
+
+
+def before_outside():
+    """One that had neither REST nor monitoring, nor their users."""
+    folder = os.path.join(work, 'before-outside')
+    shutil.copytree(unpacked(), folder, symlinks=True)
+    for name in OUTSIDE:
+        os.unlink(os.path.join(folder, f'usr/lib/fettle/fettle-{name}'))
+        os.unlink(os.path.join(folder, f'usr/lib/systemd/system/fettle-{name}.service'))
+    change(os.path.join(folder, 'usr/lib/systemd/system/fettle.target'), ' fettle-(mond|rapid).service', '')
+    change(os.path.join(folder, 'DEBIAN/postinst'), r'^for user in [^;]*; do\n(?:    .*\n)*done\n', '')
+    for script in ('postinst', 'prerm'):
+        change(os.path.join(folder, 'DEBIAN', script), ' fettle-(mond|rapid).service', '')
+    return packed_before(folder)
 
 
 OF_FRONT_END = ['/etc/fettle/api-keys', '/etc/fettle/apid.conf', '/etc/fettle/apid.pem', '/var/lib/fettle/api', '/var/log/fettle/api']
@@ -516,16 +545,85 @@ def purged(machine):
     assert 'on record' not in said, said
 
 
+def anew(machine, name):
+    """As a package does where systemd runs, which starts it again."""
+    program = f'/usr/lib/fettle/fettle-{name}$'
+    before = machine.pids(program)
+    machine.run('kill', *before)
+    wait_until(f'another {name} runs', lambda: set(machine.pids(program)) - set(before), 60, step=0.3)
+
+
+def rest_status(machine, path, *more):
+    """0: nobody listens there, or he is not believed."""
+    words = ['curl', '-s', '-o', '/dev/null', '-w', '%{http_code}', '--cacert', '/etc/fettle/ca.crt', *more, f'https://10.77.0.1:5080{path}']
+    return int(machine.run(*words, check=False).stdout or 0)
+
+
+@title('/deb/rest-and-monitoring-come-with-an-upgrade#MON-05,RAP-01,RAP-02')
+def test_outside():
+    with Machine() as machine:
+        for name, path in (('before', before_outside()), ('fettle', package)):
+            shutil.copy(path, os.path.join(machine_upper(machine), f'{name}.deb'))
+        machine.run('dpkg', '-i', '/before.deb')
+        assert machine.sh('getent passwd fettle-mond fettle-rapid', check=False).stdout == ''
+        form_cluster(machine, again=True, services=INSIDE)
+        machine.run('dpkg', '-i', '/fettle.deb')
+        for name in INSIDE:
+            anew(machine, name)
+        for name in OUTSIDE:
+            machine.start(name, again=True)
+        served(machine)
+        # A later version of both: they are started anew, and so is what they ask.
+        machine.run('dpkg', '-i', '/fettle.deb')
+        for name in (*INSIDE, *OUTSIDE):
+            anew(machine, name)
+        served(machine)
+        nothing_of_them_left(machine)
+
+
+def served(machine):
+    """Each as its own user; REST with the certificate that the node has made for it, and by LuxiD, which lets that user in."""
+    for name in OUTSIDE:
+        wait_until(f'{name} is its user', lambda one=name: machine.sh(f'ps -o user:20= -C fettle-{one}', check=False).stdout.split() == [f'fettle-{one}'], 30,
+                   step=0.3)
+    wait_until('REST wants a user', lambda: rest_status(machine, '/version') == 401, 60, step=0.3)
+    machine.sh("[ -e /etc/alice ] || { echo secret >/etc/alice; fettle rapi user add alice --password-file /etc/alice; }")
+    wait_until('REST answers', lambda: rest_status(machine, '/2/nodes', '-u', 'alice:secret') == 200, 60, step=0.3)
+    assert rest_status(machine, '/2/nodes', '-u', 'alice:other') == 401
+    wait_until('monitoring answers', lambda: machine.run('curl', '-sf', 'http://10.77.0.1:1815/1/report/all', check=False).returncode == 0, 60, step=0.3)
+    def configured():
+        told = json.loads(machine.run('curl', '-sf', 'http://10.77.0.1:1815/1/report/instance/inst-status-fettle').stdout)
+        return told['data']['status']['code'] == 0
+    wait_until('monitoring has asked ConfD', configured, 60, step=0.3)
+    owners = machine.sh("stat -c '%U:%G %a %n' /var/lib/fettle/rapi/rapi.pem /var/lib/fettle/mond/node.json /run/fettle/stats").stdout
+    assert owners.splitlines() == ['root:fettle-rapid 640 /var/lib/fettle/rapi/rapi.pem', 'root:fettle-mond 640 /var/lib/fettle/mond/node.json',
+                                   'root:fettle-mond 750 /run/fettle/stats'], owners
+    wait_until('all is well', machine.clean, 60, step=0.3)
+
+
+def nothing_of_them_left(machine):
+    """The users stay: nobody else shall get their numbers."""
+    machine.run('dpkg', '-r', 'fettle')
+    machine.sh("pkill -KILL -f '^sh -ec '")  # who would start them again
+    machine.sh('; '.join(f'pkill -x fettle-{name}' for name in (*INSIDE, *OUTSIDE)), check=False)
+    wait_until('every process has ended', lambda: not machine.alive('/usr/lib/fettle/'), 60)
+    machine.run('dpkg', '-P', 'fettle')
+    assert machine.sh('getent passwd fettle-mond fettle-rapid').stdout.count('/nologin') == 2
+    left = machine.sh('find /etc /var/lib /var/log /run -user fettle-mond -o -group fettle-mond -o -user fettle-rapid -o -group fettle-rapid').stdout
+    assert left == '', left
+
+
 @title('/deb/members-of-etcd-in-the-sandbox')
 def test_engine():
     with Machine() as machine:
         shutil.copy(package, os.path.join(machine_upper(machine), 'fettle.deb'))
         machine.run('dpkg', '-i', '/fettle.deb')
         form_cluster(machine, again=True)
-        add_node(machine, 'three', '10.77.0.3')
+        # The watcher makes candidates of both as soon as there are two.
+        for name in CANDIDATE:
+            machine.start(name, '--root', '/srv/two', again=True)
+        add_node(machine, 'three', '10.77.0.3', CANDIDATE)
         for node in ('two', 'three'):
-            for name in ('wconfd', 'luxid', 'watcher'):
-                machine.start(name, '--root', f'/srv/{node}', again=True)
             machine.fettle('node', 'modify', node, '--master-candidate', 'yes')
         machine.fettle('cluster', 'engine', 'etcd', '--yes')
         wait_until('all is well with etcd', machine.clean, 60, step=0.3)
@@ -550,7 +648,7 @@ def show_logs():
 
 
 try:
-    e2e.run(test_contents, test_units, test_life, test_front_end, test_engine)
+    e2e.run(test_contents, test_units, test_life, test_front_end, test_outside, test_engine)
 except SystemExit as end:
     if end.code:
         show_logs()

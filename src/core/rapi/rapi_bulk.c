@@ -26,6 +26,7 @@ struct bulk {
     GPtrArray *keys;  /* of all objects, JSON texts */
     guint next;       /* the first of those that are not asked for yet */
     guint most;       /* so many are asked for at once */
+    bool one_is_gone; /* of this page: so it is asked for by a filter */
     char *text;       /* of a page */
     struct rapi_rows rows;
     struct rapi_span *cells;
@@ -64,21 +65,20 @@ static json_t *filter_of(const struct bulk *bulk, guint until)
     return json_null();
 }
 
-/* By their names: of jobs, whose ids are never another's. */
-static json_t *ids_of(const struct bulk *bulk, guint until)
+/* By their keys, which LuxiD looks up: it need not look at all objects for each page. */
+static json_t *keys_of(const struct bulk *bulk, guint until)
 {
-    json_t *ids = json_array();
+    json_t *keys = json_array();
     for (guint i = bulk->next; i < until && bulk->keys->len > bulk->most; i++)
-        json_array_append_new(ids, json_parse_own(bulk->keys->pdata[i]));
-    return ids;
+        json_array_append_new(keys, json_parse_own(bulk->keys->pdata[i]));
+    return keys;
 }
 
-/* How a page is asked for. If there are several: names that are no more would be an error there. */
+/* How a page is asked for: a key that is no more is an error there, but of jobs. */
 static struct rapi_page page_of(const struct bulk *bulk)
 {
-    return bulk->keys->len > bulk->most && strcmp(bulk->resource, "job") != 0
-               ? (struct rapi_page){"Query", true}
-               : rapi_page_of(bulk->face, bulk->resource);
+    return bulk->one_is_gone ? (struct rapi_page){"Query", true}
+                             : rapi_page_of(bulk->face, bulk->resource);
 }
 
 static bool try_page(struct bulk *bulk, guint until, GError **error)
@@ -86,7 +86,7 @@ static bool try_page(struct bulk *bulk, guint until, GError **error)
     struct rapi_page page = page_of(bulk);
     json_t *fields = rapi_fields_json(bulk->fields);
     json_t *args = page.pairs ? json_make("[soo]", bulk->resource, fields, filter_of(bulk, until))
-                              : json_make("[oo]", ids_of(bulk, until), fields);
+                              : json_make("[oo]", keys_of(bulk, until), fields);
     g_clear_pointer(&bulk->text, g_free);
     bulk->text = bulk->luxid->call_text(bulk->luxid, bulk->face, page.method, args, NULL, 0, error);
     if (!bulk->text)
@@ -100,11 +100,16 @@ static bool try_page(struct bulk *bulk, guint until, GError **error)
 /* What is too much for one answer is asked for in halves, and so is what comes after it. */
 static bool ask_page(struct bulk *bulk, GError **error)
 {
+    bulk->one_is_gone = false;
     for (;;) {
         g_autoptr(GError) local = NULL;
         guint until = MIN(bulk->next + bulk->most, bulk->keys->len);
         if (try_page(bulk, until, &local))
             return true;
+        if (fettle_error_is(local, UNKNOWN_ENTITY) && !bulk->one_is_gone) {
+            bulk->one_is_gone = true;
+            continue;
+        }
         if (!fettle_error_is(local, LIMIT) || until < bulk->next + 2) {
             g_propagate_error(error, g_steal_pointer(&local));
             return false;

@@ -3,9 +3,17 @@
 
 #include <string.h>
 
+static bool is_space(char mark)
+{
+    return mark == ' ' || mark == '\t' || mark == '\r' || mark == '\n';
+}
+
+/* Mostly there is none, for which strspn() takes longer than for the value behind. */
 static const char *past_space(const char *at)
 {
-    return at + strspn(at, " \t\r\n");
+    while (is_space(*at))
+        at++;
+    return at;
 }
 
 static const char *past_text(const char *at)

@@ -48,10 +48,10 @@ static void reply_cb(json_t *result, const GError *error, void *data)
     answered(asking);
 }
 
-static void text_cb(const char *text, size_t len, const GError *error, void *data)
+static void text_cb(char *text, size_t len, const GError *error, void *data)
 {
     struct asking *asking = data;
-    asking->text = text ? g_strndup(text, len) : NULL;
+    asking->text = text;
     asking->error = error ? g_error_copy(error) : NULL;
     answered(asking);
 }

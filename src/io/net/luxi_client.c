@@ -99,7 +99,7 @@ static bool hand_over_text(struct line *line, const char *data, size_t len)
         return false;
     luxi_text_fn text_done = line->text_done;
     void *user = line->data;
-    g_autofree char *text = g_strndup(data + first, length);
+    char *text = g_strndup(data + first, length);
     release(line, true);
     text_done(text, length, NULL, user);
     return true;

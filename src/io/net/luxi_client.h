@@ -16,8 +16,8 @@ void luxi_client_free(struct luxi_client *client);
 void luxi_client_call(struct luxi_client *client, const struct rpc_call *call, rpc_reply_fn done,
                       void *data);
 
-/* Exactly one of `text` (borrowed) and `error` is set. */
-typedef void (*luxi_text_fn)(const char *text, size_t len, const GError *error, void *data);
+/* Exactly one of `text`, which is given away, and `error` is set. */
+typedef void (*luxi_text_fn)(char *text, size_t len, const GError *error, void *data);
 /* The same, with the text of the result as it came: no tree is made of it. */
 void luxi_client_call_text(struct luxi_client *client, const struct rpc_call *call,
                            luxi_text_fn done, void *data);

@@ -557,11 +557,11 @@ struct text_answer {
     GError *error;
 };
 
-static void text_cb(const char *text, size_t len, const GError *error, void *data)
+static void text_cb(char *text, size_t len, const GError *error, void *data)
 {
     struct text_answer *answer = data;
     answer->done = true;
-    answer->text = text ? g_strndup(text, len) : NULL;
+    answer->text = text;
     answer->error = error ? g_error_copy(error) : NULL;
 }
 

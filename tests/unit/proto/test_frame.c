@@ -2,8 +2,10 @@
  * encoding. */
 #include "base/error.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "proto/frame.h"
 
+#include <malloc.h>
 #include <string.h>
 
 static struct frame_splitter splitter;
@@ -50,6 +52,25 @@ static void test_pieces(void)
     push("]\x03", 2);
     assert_next("[3]");
     g_assert_cmpuint(frame_pending(&splitter), ==, 0);
+    frame_splitter_clear(&splitter);
+}
+
+/* What a large frame needed is given back when it has been taken, also if it came in pieces. */
+static void test_large_given_back(void)
+{
+    g_autofree char *large = g_strnfill(MIB(2), 'x');
+    frame_splitter_init(&splitter, MIB(4));
+    push(large, MIB(2));
+    assert_next(NULL);
+    push("\x03{}\x03", 4);
+    assert_next(large);
+    assert_next("{}");
+    g_assert_cmpuint(malloc_usable_size(splitter.buffer->data), >=, MIB(2));
+    assert_next(NULL);
+    g_assert_cmpuint(malloc_usable_size(splitter.buffer->data), <, KIB(64));
+    push("[1]\x03", 4);
+    assert_next("[1]");
+    assert_next(NULL);
     frame_splitter_clear(&splitter);
 }
 
@@ -127,6 +148,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/frame/pieces", test_pieces);
     g_test_add_func("/frame/take-and-push", test_take_and_push);
+    g_test_add_func("/frame/large-given-back", test_large_given_back);
     g_test_add_func("/frame/limit", test_limit);
     g_test_add_func("/frame/limit-in-the-middle", test_limit_in_the_middle);
     g_test_add_func("/frame/set-limit", test_set_limit);

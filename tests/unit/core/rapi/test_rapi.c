@@ -451,6 +451,12 @@ static void test_streamed(struct queue_world *w)
     rapi_fail_after(3, FETTLE_ERROR_TEMPORARY, "too much at once");
     json_autoptr later = rapi_get(200, "GET", "/2/instances?bulk=1", NULL);
     g_assert_cmpuint(json_array_size(later), ==, MANY + 3);
+    /* One of them is gone by then: the others are asked for by a filter. */
+    rapi_fail_after(3, FETTLE_ERROR_UNKNOWN_ENTITY, "instance \"many1\" is not known");
+    before = rapi_calls();
+    json_autoptr others = rapi_get(200, "GET", "/2/instances?bulk=1", NULL);
+    g_assert_cmpuint(json_array_size(others), ==, MANY + 3);
+    g_assert_cmpuint(rapi_calls() - before, ==, 5);
     /* It goes away before: what was said is not whole, and shows it. */
     rapi_fail_after(3, FETTLE_ERROR_UNREACHABLE, "luxid does not answer");
     g_autofree char *broken = rapi_say("GET", "/2/instances?bulk=1", NULL);
