@@ -7,11 +7,13 @@ struct rapi *rapi_new(const struct rapi_options *options, GError **error)
 {
     struct rapi *rapi = g_new(struct rapi, 1);
     *rapi = (struct rapi){.env = options->env, .luxid = options->luxid, .users = options->users};
+    rapi->hub = event_hub_new(options->env, options->luxid, options->users);
     return rapi;
 }
 
 void rapi_free(struct rapi *rapi)
 {
+    event_hub_free(rapi->hub);
     g_free(rapi);
 }
 
@@ -127,7 +129,7 @@ static bool check_body(const struct rapi_call *call, GError **error)
 
 /* --- who may --- */
 
-static struct http_answer *unknown(void)
+struct http_answer *rapi_answer_unknown(void)
 {
     struct http_answer *answer = rapi_refuse(401, "No permission -- see authorization schemes");
     http_answer_add_header(answer, "WWW-Authenticate", "Basic realm=\"" RAPI_REALM "\"");
@@ -141,7 +143,7 @@ static struct http_answer *admit(struct rapi_call *call, GError **error)
     case RAPI_FAILED:
         return rapi_answer_error(*error);
     case RAPI_UNKNOWN:
-        return unknown();
+        return rapi_answer_unknown();
     case RAPI_BARRED:
         answer = rapi_refuse(429, "too many wrong passwords have come from your address (of IPv6: "
                                   "from its /64); try again in a minute");
@@ -151,7 +153,7 @@ static struct http_answer *admit(struct rapi_call *call, GError **error)
         if (call->route->need == RAPI_NEED_READ ||
             (call->route->need == RAPI_NEED_NAME && call->user[0]))
             return NULL;
-        return !call->user[0] ? unknown()
+        return !call->user[0] ? rapi_answer_unknown()
                               : rapi_refuse(403, "user \"%s\" may only read", call->user);
     case RAPI_WRITE:
         return NULL;
@@ -269,6 +271,9 @@ static void strip_body(struct http_answer *answer)
     if (answer->stream)
         answer->stream->free(answer->stream);
     answer->stream = NULL;
+    if (answer->feed)
+        answer->feed->free(answer->feed);
+    answer->feed = NULL;
 }
 
 struct serving {
