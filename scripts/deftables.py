@@ -196,6 +196,20 @@ def rest_takes(kind, what, parts):
     return ' '.join(asked + body)
 
 
+def event_words(word, words):
+    if words == 'job_status':
+        return ', '.join(f'`{one}`' for one in dict.fromkeys(re.findall(r'\[JOB_\w+\] = {"(\w+)"', read('core/job/job_state.c'))))
+    found = [one for one in enums()[words] if one != 'none'] if word else ['changed']
+    return ', '.join(f'`{one}`' for one in found)
+
+
+def events_table():
+    """Words of REST's stream of events: what stands behind the kind and a point."""
+    found = [(f'`{kind}`', event_words(word, words) + ('' if need == 'RECORD' else ', `gone`'), doc, ', '.join(f'`{field}`' for field in fields))
+             for _, (kind, _, word, words, need, doc, *fields) in rows('events/event_kinds.def')]
+    return table(('kind', 'words', 'told when', 'fields'), found)
+
+
 def rest_page():
     lines = ['# REST', '', HEAD, '',
              'What `fettle-rapid` answers ([guide](../guide/rest.md)). Whoever may only read may ask what says `read`, and, if he has a name, what says `name`; HEAD is answered where GET is. '
@@ -205,6 +219,8 @@ def rest_page():
         found = [(method, f'`{path}`', need.lower(), f'{"Queues a job. " if kind in ("OP", "JOB") else ""}{doc}', rest_takes(kind, what, parts))
                  for method, path, need, kind, what, doc, parts in rest_routes() if kind != 'NONE' and path.startswith(('/fettle/', '/metrics')) == ours]
         lines += [f'## {title}', '', *table(('method', 'path', 'who', '', 'takes'), found)]
+    lines += ['## Events', '', 'What `/fettle/v1/events` tells ([guide](../guide/events.md#by-http)): `event: KIND.WORD`, and an object with `kind`, `key`, `gone` and the fields; '
+              'and `reset`, with `why`.', '', *events_table()]
     none = [(method, f'`{path}`', what) for method, path, _, kind, what, _, _ in rest_routes() if kind == 'NONE']
     lines += ['## What there is not', '', 'Answered with 501 and this reason.', '', *table(('method', 'path', 'why'), none)]
     return '\n'.join(lines)

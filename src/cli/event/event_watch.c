@@ -8,48 +8,13 @@
 #include "cli/foreign.h"
 #include "cli/interrupt.h"
 #include "io/output.h"
+#include "proto/events/event_kinds.h"
 
 #define EVENT "event"
 
-/* What is shown of each kind; the first field is what it is called. */
-static const struct watched {
-    const char *kind;
-    const char *key; /* field that has the key of a change; NULL: none has */
-    const char *fields[5];
-} watched[] = {
-    {"job", "id", {"id", "status", "summary"}},
-    {"instance", "uuid", {"name", "admin_state", "pnode", "replica.state"}},
-    {"node", "uuid", {"name", "role", "group"}},
-    {"group", "uuid", {"name", "node_cnt", "tags"}},
-    {"network", "uuid", {"name", "network", "reserved_count"}},
-    {"service", NULL, {"name", "node", "role"}},
-    {"lock", "name", {"name", "mode", "owner", "pending"}},
-    {"brake", NULL, {"why", "nodes"}},
-    {"decision", "uuid", {"subject_name", "verdict", "summary"}},
-    {"volume", "uuid", {"name", "status"}},
-    {"snapshot", "uuid", {"name", "status"}},
-    {"backup", "uuid", {"name", "status"}},
-    {"image", "uuid", {"name", "status"}},
-};
-
-static const char *const fields[] = {"serial_no",    "uuid",         "at",      "level", "event",
-                                     "subject_kind", "subject_name", "task",    "old",   "new",
-                                     "rule",         "host",         "summary", NULL};
-enum {
-    SERIAL,
-    UUID,
-    AT,
-    LEVEL,
-    EVENT_KIND,
-    SUBJECT_KIND,
-    SUBJECT,
-    TASK,
-    OLD,
-    NEW,
-    RULE,
-    HOST,
-    SUMMARY
-};
+/* Of an event, in front of what is shown. */
+static const char *const before[] = {"serial_no", "uuid"};
+enum { SERIAL, UUID, SHOWN };
 
 struct following {
     struct cli *cli;
@@ -66,28 +31,44 @@ struct following {
 
 /* --- events --- */
 
+/* A cell of a row of an event, by the name of its field. */
+static size_t place_of(const char *field)
+{
+    const struct event_kind_row *what = event_kind_find(EVENT);
+    size_t i = 0;
+    while (strcmp(what->fields[i], field) != 0)
+        i++;
+    return SHOWN + i;
+}
+
 static void print_event(const struct cli *cli, const json_t *row)
 {
+    const struct event_kind_row *what = event_kind_find(EVENT);
     if (cli->json) {
         json_autoptr object = json_object();
-        for (size_t i = AT; fields[i] != NULL; i++) {
-            const json_t *value = cli_cell_value(row, i);
-            json_object_set_new(object, fields[i],
+        for (size_t i = 0; what->fields[i] != NULL; i++) {
+            const json_t *value = cli_cell_value(row, SHOWN + i);
+            json_object_set_new(object, what->fields[i],
                                 value != NULL ? json_deep_copy(value) : json_null());
         }
         g_autofree char *text = foreign_json(json_to_text(object));
         printf("%s\n", text);
         return;
     }
-    g_autofree char *at = cli_time_text((gint64)json_number_value(cli_cell_value(row, AT)));
-    printf("%s  %-8s  %s: %s\n", at, cli_cell_string(row, LEVEL), cli_cell_string(row, SUBJECT),
-           cli_cell_string(row, SUMMARY));
+    g_autofree char *at =
+        cli_time_text((gint64)json_number_value(cli_cell_value(row, place_of("at"))));
+    printf("%s  %-8s  %s: %s\n", at, cli_cell_string(row, place_of("level")),
+           cli_cell_string(row, place_of("subject_name")),
+           cli_cell_string(row, place_of("summary")));
 }
 
 /* Rows come in the order in which they were made. */
 static bool show_new(struct following *following, GError **error)
 {
     json_t *new = json_make("[ssI]", ">=", "serial_no", following->from);
+    const char *fields[SHOWN + EVENT_FIELDS];
+    memcpy(fields, before, sizeof before);
+    memcpy(fields + SHOWN, event_kind_find(EVENT)->fields, EVENT_FIELDS * sizeof *fields);
     json_autoptr rows = cli_query(following->cli, EVENT, fields,
                                   filter_text_both(new, json_incref(following->of_events)), error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -105,17 +86,9 @@ static bool show_new(struct following *following, GError **error)
 
 /* --- what is no event --- */
 
-static const struct watched *watched_find(const char *kind)
+static json_t *key_filter(const struct event_kind_row *what, const char *key)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(watched); i++)
-        if (strcmp(watched[i].kind, kind) == 0)
-            return &watched[i];
-    return NULL;
-}
-
-static json_t *key_filter(const struct watched *what, const char *key)
-{
-    if (what->key == NULL)
+    if (!*what->key)
         return NULL;
     if (strcmp(what->key, "id") == 0)
         return json_make("[ssI]", "=", what->key, (json_int_t)g_ascii_strtoll(key, NULL, 10));
@@ -124,30 +97,30 @@ static json_t *key_filter(const struct watched *what, const char *key)
 
 /* Whether the filter lets it through as it is now. What is gone has no fields any more, so only who
  * wants everything is told. */
-static bool passes(const struct following *following, const struct watched *what, const char *key,
-                   const json_t *row, bool *ret_passes, GError **error)
+static bool passes(const struct following *following, const struct event_kind_row *what,
+                   const char *key, const json_t *row, bool *ret_passes, GError **error)
 {
     *ret_passes = following->filter == NULL;
     if (*ret_passes || !json_is_array(row))
         return true;
     json_autoptr rows =
-        cli_query(following->cli, what->kind, what->fields,
+        cli_query(following->cli, what->name, what->fields,
                   filter_text_both(key_filter(what, key), json_incref(following->filter)), error);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *other = json_array_get(rows, i);
         if (json_equal(json_array_get(other, 0), json_array_get(row, 0)) &&
             json_equal(json_array_get(other, 1), json_array_get(row, 1)))
             *ret_passes = true;
-        if (what->key != NULL)
+        if (*what->key)
             *ret_passes = true;
     }
     return rows != NULL;
 }
 
-static void print_json(const struct watched *what, const char *key, const json_t *row)
+static void print_json(const struct event_kind_row *what, const char *key, const json_t *row)
 {
     json_autoptr object =
-        json_make("{sf, ss, ss, sb}", "at", (double)g_get_real_time() / 1e6, "kind", what->kind,
+        json_make("{sf, ss, ss, sb}", "at", (double)g_get_real_time() / 1e6, "kind", what->name,
                   "key", key, "gone", (int)!json_is_array(row));
     for (size_t i = 0; json_is_array(row) && what->fields[i] != NULL; i++) {
         const json_t *value = cli_cell_value(row, i);
@@ -158,29 +131,29 @@ static void print_json(const struct watched *what, const char *key, const json_t
     printf("%s\n", text);
 }
 
-static void print_fields(const struct watched *what, const json_t *row)
+static void print_fields(const struct event_kind_row *what, const json_t *row)
 {
     for (size_t i = 1; what->fields[i] != NULL; i++) {
-        g_autofree char *text = cli_cell_text(what->kind, what->fields[i], json_array_get(row, i));
+        g_autofree char *text = cli_cell_text(what->name, what->fields[i], json_array_get(row, i));
         printf("%s %s %s", i > 1 ? "," : "", what->fields[i], text);
     }
     printf("\n");
 }
 
-static void print_change(struct following *following, const struct watched *what, const char *key,
-                         const json_t *row)
+static void print_change(struct following *following, const struct event_kind_row *what,
+                         const char *key, const json_t *row)
 {
     if (following->cli->json) {
         print_json(what, key, row);
         return;
     }
     g_autofree char *at = cli_time_text(g_get_real_time() / G_USEC_PER_SEC);
-    g_autofree char *path = g_strdup_printf("%s/%s", what->kind, key);
+    g_autofree char *path = g_strdup_printf("%s/%s", what->name, key);
     if (json_is_array(row))
         g_hash_table_replace(following->names, g_strdup(path),
-                             cli_cell_text(what->kind, what->fields[0], json_array_get(row, 0)));
+                             cli_cell_text(what->name, what->fields[0], json_array_get(row, 0)));
     const char *name = g_hash_table_lookup(following->names, path);
-    printf("%s  %-8s  %s:", at, what->kind, name != NULL ? name : key);
+    printf("%s  %-8s  %s:", at, what->name, name != NULL ? name : key);
     if (json_is_array(row))
         print_fields(what, row);
     else
@@ -197,10 +170,11 @@ static bool show_changes(struct following *following, const json_t *changes, boo
         const char *kind = json_string_value(json_array_get(change, 0));
         const char *key = json_string_value(json_array_get(change, 1));
         const json_t *row = json_array_get(change, 2);
-        const struct watched *what = kind != NULL ? watched_find(kind) : NULL;
+        const struct event_kind_row *what = kind != NULL ? event_kind_find(kind) : NULL;
         bool shown = false;
-        *ret_events = *ret_events || what == NULL;
-        if (what == NULL || key == NULL)
+        bool is_event = what == NULL || strcmp(what->name, EVENT) == 0;
+        *ret_events = *ret_events || is_event;
+        if (is_event || key == NULL)
             continue;
         if (!passes(following, what, key, row, &shown, error))
             return false;
@@ -285,29 +259,21 @@ bool event_watch_is_plain(const char *kinds)
     return strcmp(kinds, EVENT) == 0;
 }
 
-static char *known_kinds(void)
-{
-    g_autoptr(GString) text = g_string_new(EVENT);
-    for (size_t i = 0; i < G_N_ELEMENTS(watched); i++)
-        g_string_append_printf(text, ", %s", watched[i].kind);
-    return g_string_free(g_steal_pointer(&text), FALSE);
-}
-
 static json_t *kinds_of(const char *text, GError **error)
 {
     g_auto(GStrv) words = g_strsplit(text, ",", -1);
     json_t *kinds = json_object();
     for (char **word = words; *word != NULL; word++) {
-        const struct watched *what = watched_find(*word);
-        if (what == NULL && strcmp(*word, EVENT) != 0) {
-            g_autofree char *known = known_kinds();
+        const struct event_kind_row *what = event_kind_find(*word);
+        if (what == NULL) {
+            g_autofree char *known = event_kinds_known();
             fettle_set_error(error, WRONG_INPUT, "--kinds: must be some of %s, not \"%s\"", known,
                              *word);
             json_decref(kinds);
             return NULL;
         }
         json_t *names = json_array();
-        for (size_t i = 0; what != NULL && what->fields[i] != NULL; i++)
+        for (size_t i = 0; strcmp(what->name, EVENT) != 0 && what->fields[i] != NULL; i++)
             json_array_append_new(names, json_string(what->fields[i]));
         json_object_set_new(kinds, *word, names);
     }

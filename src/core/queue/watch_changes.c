@@ -125,7 +125,7 @@ static json_t *make_row(struct query_source *source, const GPtrArray *fields, co
     return row;
 }
 
-/* [kind, key, row or null]. */
+/* [kind, key, row or null, serial]. */
 static json_t *make_change(const struct watches *watches, struct query_source *source,
                            const struct entry *entry, const GPtrArray *fields)
 {
@@ -133,7 +133,8 @@ static json_t *make_change(const struct watches *watches, struct query_source *s
     g_autofree void *made = NULL;
     const void *object = watch_changes_kinds_row(&world, entry->kind, entry->key, &made);
     json_t *row = object ? make_row(source, fields, object) : json_null();
-    return json_make("[s, s, o]", watch_changes_kinds_name(entry->kind), entry->key, row);
+    return json_make("[s, s, o, I]", watch_changes_kinds_name(entry->kind), entry->key, row,
+                     (json_int_t)entry->serial);
 }
 
 /* The oldest entry behind a serial; NULL: none. */

@@ -16,6 +16,7 @@ struct rapi *rapi_new(const struct rapi_options *options, GError **error)
         .luxid = options->luxid,
         .users = options->users,
         .tally = request_tally_new((const char *const[]){GANETIS, OURS, OTHERS, NULL})};
+    rapi->hub = event_hub_new(options->env, options->luxid, options->users);
     return rapi;
 }
 
@@ -24,6 +25,7 @@ void rapi_free(struct rapi *rapi)
     if (!rapi)
         return;
     request_tally_free(rapi->tally);
+    event_hub_free(rapi->hub);
     g_free(rapi);
 }
 
@@ -139,7 +141,7 @@ static bool check_body(const struct rapi_call *call, GError **error)
 
 /* --- who may --- */
 
-static struct http_answer *unknown(void)
+struct http_answer *rapi_answer_unknown(void)
 {
     struct http_answer *answer = rapi_refuse(401, "No permission -- see authorization schemes");
     http_answer_add_header(answer, "WWW-Authenticate", "Basic realm=\"" RAPI_REALM "\"");
@@ -153,7 +155,7 @@ static struct http_answer *admit(struct rapi_call *call, GError **error)
     case RAPI_FAILED:
         return rapi_answer_error(*error);
     case RAPI_UNKNOWN:
-        return unknown();
+        return rapi_answer_unknown();
     case RAPI_BARRED:
         answer = rapi_refuse(429, "too many wrong passwords have come from your address (of IPv6: "
                                   "from its /64); try again in a minute");
@@ -163,7 +165,7 @@ static struct http_answer *admit(struct rapi_call *call, GError **error)
         if (call->route->need == RAPI_NEED_READ ||
             (call->route->need == RAPI_NEED_NAME && call->user[0]))
             return NULL;
-        return !call->user[0] ? unknown()
+        return !call->user[0] ? rapi_answer_unknown()
                               : rapi_refuse(403, "user \"%s\" may only read", call->user);
     case RAPI_WRITE:
         return NULL;
@@ -281,6 +283,9 @@ static void strip_body(struct http_answer *answer)
     if (answer->stream)
         answer->stream->free(answer->stream);
     answer->stream = NULL;
+    if (answer->feed)
+        answer->feed->free(answer->feed);
+    answer->feed = NULL;
 }
 
 struct serving {

@@ -1,6 +1,7 @@
 /* What the files of core/rapi that answer requests share. */
 #pragma once
 
+#include "core/rapi/events/event_hub.h"
 #include "core/rapi/rapi.h"
 #include "proto/metrics/request_tally.h"
 #include "proto/rapi/rapi_route.h"
@@ -14,6 +15,7 @@ struct rapi {
     struct rapi_luxid *luxid;
     struct rapi_users *users;
     struct request_tally *tally;
+    struct event_hub *hub; /* who follows events */
 };
 
 /* One request that is being answered, in a task. */
@@ -66,6 +68,8 @@ struct http_answer *rapi_answer_text(char *text);
 /* 200 of the master alone, for what luxid need not be asked: whoever finds the master by what is
  * answered must not find another node. `json` is stolen. */
 struct http_answer *rapi_answer_master(struct rapi_call *call, json_t *json, GError **error);
+/* 401 */
+struct http_answer *rapi_answer_unknown(void);
 /* {"code", "message", "explain"} */
 struct http_answer *rapi_refuse(guint status, const char *format, ...) G_GNUC_PRINTF(2, 3);
 struct http_answer *rapi_answer_error(const GError *error);

@@ -26,11 +26,12 @@ void rapi_turns_free(struct rapi_turns *turns)
     g_free(turns);
 }
 
-/* They wait for something to happen, or ask each node. */
+/* They wait for something to happen, or ask each node. WatchChanges is none of them: it is asked
+ * once for all who follow events, and they wait for nobody else who waits. */
 bool rapi_turns_is_long(const char *method)
 {
-    static const char *const long_ones[] = {"WaitForJobChange", "WatchChanges", "Verify",
-                                            "PlanRecovery",     "PlanNode",     NULL};
+    static const char *const long_ones[] = {"WaitForJobChange", "Verify", "PlanRecovery",
+                                            "PlanNode", NULL};
     return g_strv_contains(long_ones, method);
 }
 

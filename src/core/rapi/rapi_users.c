@@ -421,3 +421,14 @@ enum rapi_access rapi_users_check(struct rapi_users *users, const struct http_re
         return RAPI_UNKNOWN;
     return check(users, request->peer, name, password, ret_name, error);
 }
+
+char *rapi_users_mark(struct rapi_users *users, const char *name, GError **error)
+{
+    if (!*name)
+        return know_record(users, error) && users->anonymous_reads ? g_strdup("") : NULL;
+    struct rapi_listed *listed = find(users, name, error);
+    char *mark = listed ? sum_of(users, listed->kept, "") : NULL;
+    if (listed)
+        rapi_listed_free(listed);
+    return mark;
+}

@@ -35,3 +35,6 @@ void rapi_users_free(struct rapi_users *users);
  * file), TEMPORARY: too many passwords wait to be checked. */
 enum rapi_access rapi_users_check(struct rapi_users *users, const struct http_request *request,
                                   char **ret_name, GError **error);
+/* In a task; waits. What changes when he is another one, or has another password; NULL: nobody has
+ * that name ("": not everybody may read), or an error as rapi_luxid's call. Free with g_free(). */
+char *rapi_users_mark(struct rapi_users *users, const char *name, GError **error);

@@ -52,6 +52,7 @@ struct http_exchange {
     GString *body;
     struct http_incoming *incoming; /* in its place; NULL: it is gathered, or has come */
     struct http_outgoing *outgoing; /* of the answer; NULL: that is none that is streamed */
+    struct http_feeding *feeding;   /* the same, of one that comes as something happens */
     bool served, closes, answered;
     bool streamable;           /* who serves wants its body in pieces, or would have */
     guint64 drained;           /* so much of a body that nobody wants is read at most */
@@ -267,6 +268,8 @@ static void forget_message(struct http_exchange *exchange)
         http_incoming_lose(g_steal_pointer(&exchange->incoming));
     if (exchange->outgoing)
         http_outgoing_lose(exchange->outgoing);
+    if (exchange->feeding)
+        http_feeding_free(g_steal_pointer(&exchange->feeding));
     g_hash_table_remove(exchange->server->exchanges, exchange);
     g_object_set_data(G_OBJECT(exchange->message), EXCHANGE_KEY, NULL);
     g_clear_object(&exchange->message);
@@ -465,6 +468,8 @@ static void wrote_cb(SoupServerMessage *message, gpointer data)
     struct http_exchange *exchange = exchange_of(message);
     if (exchange && exchange->outgoing)
         http_outgoing_go_on(exchange->outgoing);
+    else if (exchange && exchange->feeding)
+        http_feeding_go_on(exchange->feeding);
 }
 
 static void started_cb(SoupServer *soup, SoupServerMessage *message, gpointer data)
@@ -530,6 +535,8 @@ static void write_answer(struct http_exchange *exchange, struct http_answer *ans
     if (answer->stream)
         exchange->outgoing = http_outgoing_new(message, g_steal_pointer(&answer->stream),
                                                answer->stream_len, streamed, exchange);
+    if (answer->feed)
+        exchange->feeding = http_feeding_new(message, g_steal_pointer(&answer->feed));
 }
 
 void http_exchange_answer(struct http_exchange *exchange, struct http_answer *answer)
@@ -545,7 +552,7 @@ void http_exchange_answer(struct http_exchange *exchange, struct http_answer *an
         crash_point("http: answer");
         write_answer(exchange, answer);
     }
-    if (connection && !exchange->outgoing)
+    if (connection && !exchange->outgoing && !exchange->feeding)
         connection->idle_since_ms = loop_boot_ms();
     http_answer_free(answer);
     if (early) { /* nobody hears it before the rest of the body has come, or too much has */
@@ -554,7 +561,7 @@ void http_exchange_answer(struct http_exchange *exchange, struct http_answer *an
         end_stream(exchange);
         return;
     }
-    if (exchange->outgoing)
+    if (exchange->outgoing || exchange->feeding)
         return;
     if (message)
         soup_server_message_unpause(message);

@@ -208,3 +208,53 @@ void http_outgoing_lose(struct http_outgoing *outgoing)
     outgoing->message = NULL;
     wake(&outgoing->waiter);
 }
+
+/* --- of an answer that comes as something happens --- */
+
+struct http_feeding {
+    SoupServerMessage *message;
+    struct http_feed *feed;
+    bool writing, over;
+};
+
+static void feed_more(void *data)
+{
+    struct http_feeding *feeding = data;
+    SoupMessageBody *body = soup_server_message_get_response_body(feeding->message);
+    if (feeding->writing || feeding->over)
+        return;
+    g_autoptr(GBytes) piece = feeding->feed->next(feeding->feed, &feeding->over);
+    if (piece)
+        soup_message_body_append_bytes(body, piece);
+    else if (feeding->over)
+        soup_message_body_complete(body);
+    else
+        return;
+    feeding->writing = true;
+    soup_server_message_unpause(feeding->message);
+}
+
+struct http_feeding *http_feeding_new(SoupServerMessage *message, struct http_feed *feed)
+{
+    struct http_feeding *feeding = g_new0(struct http_feeding, 1);
+    *feeding = (struct http_feeding){.message = message, .feed = feed};
+    soup_message_headers_set_encoding(soup_server_message_get_response_headers(message),
+                                      SOUP_ENCODING_CHUNKED);
+    soup_message_body_set_accumulate(soup_server_message_get_response_body(message), FALSE);
+    feed->wake = feed_more;
+    feed->data = feeding;
+    feed_more(feeding);
+    return feeding;
+}
+
+void http_feeding_go_on(struct http_feeding *feeding)
+{
+    feeding->writing = false;
+    feed_more(feeding);
+}
+
+void http_feeding_free(struct http_feeding *feeding)
+{
+    feeding->feed->free(feeding->feed);
+    g_free(feeding);
+}

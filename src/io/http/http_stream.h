@@ -36,3 +36,13 @@ struct http_outgoing *http_outgoing_new(SoupServerMessage *message, struct http_
 void http_outgoing_go_on(struct http_outgoing *outgoing);
 /* The message is gone; `over` comes yet. */
 void http_outgoing_lose(struct http_outgoing *outgoing);
+
+/* --- of an answer that comes as something happens --- */
+
+struct http_feeding;
+/* Begins with it; takes the feed. Its end ends the message. */
+struct http_feeding *http_feeding_new(SoupServerMessage *message, struct http_feed *feed);
+/* libsoup has written what it had. */
+void http_feeding_go_on(struct http_feeding *feeding);
+/* The message is gone, and the feed is freed. */
+void http_feeding_free(struct http_feeding *feeding);

@@ -110,6 +110,12 @@ void http_answer_set_stream(struct http_answer *answer, const char *type, struct
     answer->stream_len = length;
 }
 
+void http_answer_set_feed(struct http_answer *answer, const char *type, struct http_feed *feed)
+{
+    http_answer_add_header(answer, "Content-Type", type);
+    answer->feed = feed;
+}
+
 void http_answer_free(struct http_answer *answer)
 {
     if (!answer)
@@ -118,6 +124,8 @@ void http_answer_free(struct http_answer *answer)
     g_free(answer->body);
     if (answer->stream)
         answer->stream->free(answer->stream);
+    if (answer->feed)
+        answer->feed->free(answer->feed);
     g_free(answer);
 }
 

@@ -17,6 +17,19 @@ struct http_bytes {
     void (*free)(struct http_bytes *bytes);
 };
 
+/* Pieces that come when something happens, for an answer that has no end of its own. No task waits
+ * for them: a thousand of these are no more than a thousand places. */
+struct http_feed {
+    /* The next piece; NULL: there is none now, and `ret_over`: none will come. Asked for when the
+     * one before has been written. */
+    GBytes *(*next)(struct http_feed *feed, bool *ret_over);
+    void (*free)(struct http_feed *feed);
+    /* Whoever reads it sets these: to be called when there is another piece, not out of next(). It
+     * may be freed out of that. */
+    void (*wake)(void *data);
+    void *data;
+};
+
 struct http_request {
     char *method;        /* as it was sent: "GET" */
     char *path;          /* decoded, UTF-8, begins with "/"; no segment is "." or ".." */
@@ -56,6 +69,7 @@ struct http_answer {
     size_t body_len;
     struct http_bytes *stream; /* its body, as it is read; NULL: `body` is it */
     guint64 stream_len;        /* so many, in all; HTTP_LENGTH_UNKNOWN: until it ends */
+    struct http_feed *feed;    /* the same, as they happen; NULL: it is none */
 };
 
 #define HTTP_LENGTH_UNKNOWN G_MAXUINT64
@@ -67,6 +81,8 @@ void http_answer_set_body(struct http_answer *answer, const char *type, char *te
 /* Takes the bytes, of which there are that many. */
 void http_answer_set_stream(struct http_answer *answer, const char *type, struct http_bytes *stream,
                             guint64 length);
+/* Takes the feed, which is of that type. Whoever serves bounds how many there are. */
+void http_answer_set_feed(struct http_answer *answer, const char *type, struct http_feed *feed);
 void http_answer_free(struct http_answer *answer);
 
 /* Decodes the path of a request: its segments, percent-encoded. NULL: one has a NUL or "/", is no

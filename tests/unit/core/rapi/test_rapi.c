@@ -594,6 +594,15 @@ static void test_openapi(struct queue_world *w)
 
 /* --- what is not there --- */
 
+/* What it tells is test_rapi_events.c's. */
+static void test_events(struct queue_world *w)
+{
+    g_autofree char *said = rapi_say("GET", "/fettle/v1/events", NULL);
+    g_assert_true(g_str_has_prefix(said, "200 retry: 1000\nid: "));
+    g_assert_cmpstr(rapi_header("Content-Type"), ==, "text/event-stream");
+    g_assert_cmpstr(rapi_header("Cache-Control"), ==, "no-store");
+}
+
 static void test_none(struct queue_world *w)
 {
     size_t count;
@@ -648,6 +657,7 @@ int main(int argc, char **argv)
     rapi_case("/rapi/ours", test_ours);
     rapi_case("/rapi/openapi", test_openapi);
     rapi_case("/rapi/metrics", test_metrics);
+    rapi_case("/rapi/events", test_events);
     rapi_case("/rapi/none", test_none);
     g_test_add_func("/rapi/every-route-seen#RAP-02", test_seen);
     return g_test_run();

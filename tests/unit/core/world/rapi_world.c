@@ -21,6 +21,7 @@ static struct {
     guint calls;
     gsize longest;
 } rig;
+static char *last_id;
 static GHashTable *seen; /* "GET name" of rows */
 
 /* --- luxid --- */
@@ -80,6 +81,13 @@ enum rapi_access rapi_users_check(struct rapi_users *users, const struct http_re
     return rig.access;
 }
 
+char *rapi_users_mark(struct rapi_users *users, const char *name, GError **error)
+{
+    if (rig.access == RAPI_FAILED)
+        fettle_set_error(error, UNREACHABLE, "luxid does not answer");
+    return rig.access >= RAPI_READ ? g_strdup(rig.user) : NULL;
+}
+
 void rapi_be(const char *name, enum rapi_access access)
 {
     rig.user = name;
@@ -123,6 +131,19 @@ static void answered_cb(struct http_answer *answer, void *data)
     promise_complete(&asking->answered);
 }
 
+bool rapi_read(struct http_feed *feed, GString *text)
+{
+    bool over = false;
+    GBytes *piece;
+    while ((piece = feed->next(feed, &over))) {
+        gsize length;
+        const char *bytes = g_bytes_get_data(piece, &length);
+        g_string_append_len(text, bytes, (gssize)length);
+        g_bytes_unref(piece);
+    }
+    return !over;
+}
+
 static void ask_task(void *data)
 {
     struct asking *asking = data;
@@ -132,7 +153,9 @@ static void ask_task(void *data)
     g_assert_true(promise_wait(&asking->answered));
     note(asking->request, rig.answer->status);
     struct http_bytes *stream = rig.answer->stream;
-    if (!stream)
+    if (rig.answer->feed)
+        rapi_read(rig.answer->feed, asking->text);
+    else if (!stream)
         g_string_append_len(asking->text, rig.answer->body, (gssize)rig.answer->body_len);
     else
         g_assert_cmpuint(rig.answer->stream_len, ==, HTTP_LENGTH_UNKNOWN);
@@ -153,7 +176,24 @@ static struct http_request *make_request(const char *method, const char *target,
     request->body_len = strlen(request->body);
     request->peer = g_strdup("192.0.2.7:41234");
     g_hash_table_insert(request->headers, g_strdup("content-type"), g_strdup(rig.type));
+    if (last_id)
+        g_hash_table_insert(request->headers, g_strdup("last-event-id"), g_strdup(last_id));
     return request;
+}
+
+void rapi_last_id(const char *id)
+{
+    g_free(last_id);
+    last_id = g_strdup(id);
+}
+
+struct http_feed *rapi_follow(const char *target, GString *text)
+{
+    g_autofree char *said = rapi_say("GET", target, NULL);
+    if (!rig.answer->feed)
+        g_error("%s: answered %s", target, said);
+    g_string_append(text, said + 4);
+    return g_steal_pointer(&rig.answer->feed);
 }
 
 char *rapi_say(const char *method, const char *target, const char *body)
@@ -259,6 +299,7 @@ static void run_case(gconstpointer data)
     (*test)(w);
     g_clear_pointer(&rig.answer, http_answer_free);
     g_clear_pointer(&rig.last_user, g_free);
+    rapi_last_id(NULL);
     rapi_free(rig.rapi);
     queue_world_free(w);
 }

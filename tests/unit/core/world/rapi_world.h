@@ -26,6 +26,12 @@ json_t *rapi_get(guint status, const char *method, const char *target, const cha
 /* It must be refused with that status and that explanation. */
 void rapi_refused(guint status, const char *explain, const char *method, const char *target,
                   const char *body);
+/* Follows what happens; what is said at once is added to `text`. Free it by its own function. */
+struct http_feed *rapi_follow(const char *target, GString *text);
+/* What it has to say by now; false: it is over. */
+bool rapi_read(struct http_feed *feed, GString *text);
+/* The header Last-Event-ID of requests from now on; NULL: they have none. */
+void rapi_last_id(const char *id);
 /* A header of the last answer; "": it had none. */
 const char *rapi_header(const char *name);
 /* The type that bodies say they are of. */
