@@ -9,10 +9,12 @@
 
 #include "base/log.h"
 #include "core/rapi/rapi.h"
+#include "core/rapi/webhooks.h"
 #include "daemons/common/daemon.h"
 #include "daemons/rapid/luxid_calls.h"
 #include "io/crypto/crypto.h"
 #include "io/http/http_server.h"
+#include "io/http/post_client.h"
 #include "io/http/tls_files.h"
 #include "io/loop.h"
 #include "io/rapid_place.h"
@@ -26,6 +28,8 @@ static struct {
     struct crypto *crypto;
     struct rapi_users *users;
     struct rapi *rapi;
+    struct webhook_out *out;
+    struct webhooks *webhooks;
     char *pem;             /* which file `tls` is of */
     struct tls_files *tls; /* NULL: there is no certificate yet */
     struct http_server *server;
@@ -135,6 +139,27 @@ static void look_cb(void *unused)
         log_info("", "it listens, and shows the certificate %s", rapid.pem);
 }
 
+/* --- its end --- */
+
+static void quit(void *unused)
+{
+    daemon_quit(NULL);
+}
+
+static void leave(void *unused)
+{
+    webhooks_stop(rapid.webhooks);
+    daemon_quit(NULL);
+}
+
+/* What was delivered is put on record first, so that the next one repeats none of it. */
+static void terminate(void *unused)
+{
+    loop_on_terminate(NULL, NULL);
+    loop_timer(WEBHOOK_STOP_MS, quit, NULL);
+    task_spawn(rapid.env->tasks, leave, NULL);
+}
+
 /* --- the daemon --- */
 
 /* Its user may make nothing in folders of root's, and finds its own. */
@@ -153,12 +178,16 @@ static struct env *setup(const char *root, GError **error)
     rapid.rapi = rapi_new(
         &(struct rapi_options){.env = rapid.env, .luxid = rapid.luxid, .users = rapid.users},
         error);
+    rapid.out = post_client_new(NULL);
+    rapid.webhooks = webhooks_new(rapid.env, rapid.luxid, rapid.out);
     return rapid.rapi ? rapid.env : NULL;
 }
 
 static bool start(GError **error)
 {
     look_cb(NULL);
+    webhooks_start(rapid.webhooks);
+    loop_on_terminate(terminate, NULL);
     if (rapid.look)
         log_info("", "it waits for its certificate; this node makes one when it knows a master");
     return true;
