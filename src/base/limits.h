@@ -57,15 +57,26 @@
 #define LIMIT_RAPI_USERS 4096     /* on record, and in its file */
 #define LIMIT_RAPI_CONNECTIONS 32 /* of the REST daemon to luxid, some of them idle */
 #define LIMIT_RAPI_CALLS 24       /* that are under way there */
-#define LIMIT_RAPI_LONG_CALLS 12  /* of them, that wait for something to happen */
+#define LIMIT_RAPI_LONG_CALLS 12  /* of them, that wait for something, or ask each node */
 #define LIMIT_RAPI_WAITING 1024   /* that wait for their turn */
 #define LIMIT_RAPI_CALL_MS 60000u /* of one call */
-#define LIMIT_VOLUME_NAME 255     /* characters of its name */
-#define LIMIT_GUEST_VOLUMES 16    /* that one instance has */
-#define LIMIT_VOLUME_SLOT 30      /* of a guest's bus: volumes fill it from here downwards */
-#define LIMIT_CLIENTS_CHARS 512   /* addresses at a Ceph by which one volume is open */
-#define LIMIT_DATA_NAME 64        /* of what a back end keeps: UUID.CLAIM */
-#define LIMIT_WORK_ITEMS 256      /* rows of work in one call */
+#define LIMIT_WEBHOOKS 32
+#define LIMIT_WEBHOOK_NAME 64
+#define LIMIT_WEBHOOK_URL 1024   /* characters */
+#define LIMIT_WEBHOOK_SECRET 256 /* likewise */
+#define LIMIT_WEBHOOK_PATTERNS 32
+#define LIMIT_WEBHOOK_PATTERN 64 /* characters of one */
+#define LIMIT_WEBHOOK_ALLOW 64   /* networks of webhook_allow */
+#define LIMIT_WEBHOOK_ALLOW_CHARS 1024
+#define LIMIT_WEBHOOK_SAID 256     /* characters of what a receiver said */
+#define LIMIT_WEBHOOK_BODY KIB(64) /* bytes of one event */
+#define LIMIT_WEBHOOK_EVENTS 64    /* in one answer */
+#define LIMIT_VOLUME_NAME 255      /* characters of its name */
+#define LIMIT_GUEST_VOLUMES 16     /* that one instance has */
+#define LIMIT_VOLUME_SLOT 30       /* of a guest's bus: volumes fill it from here downwards */
+#define LIMIT_CLIENTS_CHARS 512    /* addresses at a Ceph by which one volume is open */
+#define LIMIT_DATA_NAME 64         /* of what a back end keeps: UUID.CLAIM */
+#define LIMIT_WORK_ITEMS 256       /* rows of work in one call */
 #define LIMIT_STORAGE_SERVICES 1024
 #define LIMIT_CLEANUPS 4096 /* that are asked for, or done, at once */
 #define LIMIT_PATH_CHARS 255

@@ -44,7 +44,7 @@ extern const struct command cluster_commands[], query_commands[], info_commands[
     flush_commands[], queue_commands[], event_commands[], recovery_commands[], job_verb_commands[],
     verify_commands[], ganeti_commands[], volume_commands[], snapshot_commands[],
     volume_backup_commands[], image_commands[], volume_type_commands[], cleanup_commands[],
-    api_commands[], metrics_commands[], rapi_commands[];
+    api_commands[], metrics_commands[], rapi_commands[], webhook_commands[];
 
 /* --- commands.c: every command there is --- */
 /* All parts, NULL-terminated; commands that are opcodes are in proto/cli/cli_table.h. */

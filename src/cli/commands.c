@@ -8,41 +8,16 @@
 
 #include "proto/cli/cli_table.h"
 
-static const struct command *const parts[] = {cluster_commands,
-                                              failover_commands,
-                                              flush_commands,
-                                              query_commands,
-                                              info_commands,
-                                              verify_commands,
-                                              console_commands,
-                                              job_commands,
-                                              job_verb_commands,
-                                              queue_commands,
-                                              why_commands,
-                                              lab_commands,
-                                              node_commands,
-                                              repair_commands,
-                                              recovery_commands,
-                                              event_commands,
-                                              plan_commands,
-                                              confd_commands,
-                                              engine_commands,
-                                              renew_keys_commands,
-                                              export_commands,
-                                              import_commands,
-                                              backup_commands,
-                                              ganeti_commands,
-                                              volume_commands,
-                                              snapshot_commands,
-                                              volume_backup_commands,
-                                              image_commands,
-                                              volume_type_commands,
-                                              cleanup_commands,
-                                              api_commands,
-                                              metrics_commands,
-                                              rapi_commands,
-                                              help_commands,
-                                              NULL};
+static const struct command *const parts[] = {
+    cluster_commands,     failover_commands, flush_commands,         query_commands,
+    info_commands,        verify_commands,   console_commands,       job_commands,
+    job_verb_commands,    queue_commands,    why_commands,           lab_commands,
+    node_commands,        repair_commands,   recovery_commands,      event_commands,
+    plan_commands,        confd_commands,    engine_commands,        renew_keys_commands,
+    export_commands,      import_commands,   backup_commands,        ganeti_commands,
+    volume_commands,      snapshot_commands, volume_backup_commands, image_commands,
+    volume_type_commands, cleanup_commands,  api_commands,           metrics_commands,
+    rapi_commands,        webhook_commands,  help_commands,          NULL};
 
 const struct command *const *cli_parts(void)
 {

@@ -37,6 +37,7 @@ static const struct noun {
     {"cleanup", "Have others clean what dead volume services have left", NULL},
     {"api", "Front ends for clients of OpenStack", NULL},
     {"rapi", "REST, as Ganeti's RAPI: who may ask it", NULL},
+    {"webhook", "Receivers of events outside", NULL},
     {"plan", "What would happen", NULL},
     {"queue", "The queue of jobs, and rules about them", NULL},
     {"group", "Node groups", NULL},

@@ -107,6 +107,7 @@ struct rpc_request {
     char *from_role;
     char *user;     /* LUXI: the account behind the connection, or whom that speaks for
                        (luxi_server.h); NULL: unknown */
+    bool is_rest;   /* LUXI: it comes from the REST daemon */
     enum face face; /* LUXI: of the connection */
     guint from_job;
     struct stamp stamp;

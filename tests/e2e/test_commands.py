@@ -117,6 +117,7 @@ SHOWN_BY = {
 # Commands that are walked elsewhere, or have no document to print.
 ELSEWHERE = {
     'api': 'makes files of a front end, and asks them (test_api)',
+    'webhook': 'has a receiver, and is about another daemon (test_webhooks)',
     'rapi': 'asks for passwords, and is about another daemon (test_rapid)',
     'lab': 'makes clusters, and has no cluster to ask (test_power, test_demo)',
     'completion': 'prints a script for a shell (test_cli)',

@@ -64,14 +64,16 @@ ROWS = {
 # Lists of no fixed length stand in these, whose tables are folded on a terminal; a row in a pipe is whole.
 LISTS = {('lock', 'waiters'), ('queue', 'filter list'), ('metrics', 'list')}
 # These ask luxid something else, or nobody.
-OTHERS = {('tag', 'list'): ['node', 'node1'], ('cluster', 'keys'): [], ('metrics', 'list'): [], ('rapi', 'user list'): []}
+OTHERS = {('tag', 'list'): ['node', 'node1'], ('cluster', 'keys'): [], ('metrics', 'list'): [], ('rapi', 'user list'): [], ('webhook', 'list'): []}
 FOUND = {'node': None, 'notes': [], 'problems': ['node node10: fettle-wconfd does not answer', 'node node10: its copy is behind', 'node node11: does not answer',
                                                 'instance web1: status is ERROR_nodedown']}
 
 
 def luxid(found=FOUND):
     return Luxid(ROWS, {'Verify': lambda *_: found, 'QueryTags': lambda *_: ['ganeti:watcher:autorepair:fix-storage'],
-                        'QueryRapiUsers': lambda *_: {'anonymous_reads': False, 'users': [{'name': 'a' * 60, 'write': True, 'hash': ''}]}})
+                        'QueryRapiUsers': lambda *_: {'anonymous_reads': False, 'users': [{'name': 'a' * 60, 'write': True, 'hash': ''}]},
+                        'QueryWebhooks': lambda *_: [{'name': 'pager', 'url': 'https://receiver.example/' + 'a' * 60, 'events': ['job.error', 'repair.*'],
+                                                      'paused': False, 'round': 0, 'mark': {'round': 0, 'delivered': 123456, 'said': 'HTTP 204 No Content'}}]})
 
 
 def lists():

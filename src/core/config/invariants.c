@@ -6,6 +6,7 @@
 #include "core/config/ports.h"
 #include "core/config/restored.h"
 #include "proto/master_ip.h"
+#include "proto/webhook/webhook.h"
 
 #include <string.h>
 
@@ -86,6 +87,9 @@ static bool cluster_rule(const struct config *config, const void *object, GError
                          cluster->mac_prefix);
         return false;
     }
+    for (guint i = 0; i < cluster->webhook_allow->len; i++)
+        if (!webhook_network_check(cluster->webhook_allow->pdata[i], error))
+            return false;
     struct port_range ports;
     return port_range_parse(cluster->port_range, &ports, error) && beats_rule(cluster, error) &&
            master_ip_rule(config, cluster, error) &&
@@ -128,6 +132,33 @@ static bool rapi_user_rule(const struct config *config, const void *object, GErr
     else
         return invariants_unique_name(config, "rapi_user", user->name, error);
     return false;
+}
+
+static bool webhook_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct webhook *webhook = object;
+    g_autofree char *control = text_control(webhook->name);
+    g_autoptr(webhook_url_t) url = webhook_url_parse(webhook->url, error);
+    for (guint i = 0; url && i < webhook->events->len; i++)
+        if (!webhook_pattern_check(webhook->events->pdata[i], error))
+            return false;
+    if (!url)
+        return false;
+    if (control || strchr(webhook->name, ' ') || *webhook->name == '-')
+        fettle_set_error(error, WRONG_INPUT,
+                         "name: may have no blank and no control character, and may not begin with "
+                         "\"-\"");
+    else if (config_count(config, "webhook") > LIMIT_WEBHOOKS)
+        fettle_set_error(error, LIMIT, "there are %d webhooks already", LIMIT_WEBHOOKS);
+    else
+        return invariants_unique_name(config, "webhook", webhook->name, error);
+    return false;
+}
+
+static bool webhook_mark_rule(const struct config *config, const void *object, GError **error)
+{
+    const struct webhook_mark *mark = object;
+    return invariants_exists(config, "webhook", mark->uuid, "uuid", error);
 }
 
 /* Its key is made of both, so no two can be of the same. */
@@ -332,6 +363,8 @@ static const struct {
     {"cleanup", invariants_cleanup},
     {"api_front_end", invariants_front_end},
     {"rapi_user", rapi_user_rule},
+    {"webhook", webhook_rule},
+    {"webhook_mark", webhook_mark_rule},
 };
 
 static state_rule rule_of(const char *kind)

@@ -45,9 +45,9 @@ static void object_unref(void *data)
 /* What is found by its name: not by that of a removed instance, which may be used again. */
 static const struct field *name_field(const struct record *record)
 {
-    static const char *const named[] = {"cluster",  "nodegroup", "network",     "node",
-                                        "instance", "backend",   "volume",      "snapshot",
-                                        "backup",   "image",     "volume_type", "rapi_user"};
+    static const char *const named[] = {
+        "cluster",  "nodegroup", "network", "node",        "instance",  "backend", "volume",
+        "snapshot", "backup",    "image",   "volume_type", "rapi_user", "webhook"};
     for (guint i = 0; i < G_N_ELEMENTS(named); i++) {
         if (strcmp(record->name, named[i]) == 0)
             return record_field(record, "name");

@@ -63,6 +63,7 @@ static const char *const image_keeps[] = {
     "status_why",   "backend",    "host",          "data",    "disk_format",
     "virtual_size", "checksum",   "os_hash_value", "project", NULL};
 static const char *const volume_told[] = {"size", "backend", NULL};
+static const char *const webhook_keeps[] = {"begins", "round", "test", NULL};
 static const char *const nothing_kept[] = {NULL};
 
 /* In this order, so that what is referred to is there first. */
@@ -93,6 +94,7 @@ static const struct kind_rule rules[] = {
      "its data is not in the file; take it out"},
     {"tag", nothing_kept, nothing_kept, NULL, NULL},
     {"rapi_user", nothing_kept, nothing_kept, NULL, NULL, .secret = true},
+    {"webhook", webhook_keeps, nothing_kept, NULL, NULL, .secret = true},
     {"advice", nothing_kept, nothing_kept, NULL, NULL},
     {"job_filter", nothing_kept, nothing_kept, NULL, NULL},
 };

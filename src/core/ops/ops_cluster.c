@@ -111,18 +111,39 @@ static bool apply_ignore(const struct op *op, json_t *cluster, guint *count, GEr
     return true;
 }
 
+/* Networks with commas or blanks between, or `none`. What is no network is the rule's to refuse. */
+static bool apply_allow(const struct op *op, json_t *cluster, guint *count, GError **error)
+{
+    const char *wanted = ((const struct op_cluster_set_params *)op->params)->webhook_allow;
+    g_auto(GStrv) words = g_strsplit_set(wanted, ", \t\n", -1);
+    json_autoptr networks = json_array();
+    if (!*wanted)
+        return true;
+    for (char **word = words; *word; word++)
+        if (**word && strcmp(wanted, "none") != 0)
+            json_array_append_new(networks, json_string(*word));
+    if (json_array_size(networks) > LIMIT_WEBHOOK_ALLOW) {
+        fettle_set_error(error, WRONG_INPUT, "webhook_allow: %zu networks; at most %d are allowed",
+                         json_array_size(networks), LIMIT_WEBHOOK_ALLOW);
+        return false;
+    }
+    json_object_set(cluster, "webhook_allow", networks);
+    ++*count;
+    return true;
+}
+
 /* Puts everything that is asked for into `cluster`. */
 static bool apply(const struct op *op, json_t *cluster, guint *ret_count, GError **error)
 {
     json_autoptr params = record_to_json(&op_cluster_set_params_record, op->params);
     *ret_count = 0;
     if (!apply_master_ip(op, cluster, ret_count, error) ||
-        !apply_ignore(op, cluster, ret_count, error))
+        !apply_ignore(op, cluster, ret_count, error) || !apply_allow(op, cluster, ret_count, error))
         return false;
     for (const struct field *field = op_cluster_set_params_record.fields(); field->name; field++) {
         GError *local = NULL;
         if (!strcmp(field->name, "master_ip") || !strcmp(field->name, "recovery_ignore") ||
-            field->type == FIELD_TYPE_STRINGS)
+            !strcmp(field->name, "webhook_allow") || field->type == FIELD_TYPE_STRINGS)
             continue;
         json_t *value = wanted(field, params, &local);
         if (local) {

@@ -149,6 +149,8 @@ void query_config_values(struct queries *queries, struct rpc_request *request,
 /* QueryExports: {node: []} of the named nodes, or of all. */
 void query_node_exports(struct queries *queries, struct rpc_request *request,
                         const struct luxi_query_exports_args *args);
+/* "INSTANCE_STARTUP(web1)"; NULL: the opcode has no name. */
+json_t *query_op_summary(const struct job_op *op);
 /* QueryRapiUsers. */
 void query_rapi_users(struct queries *queries, struct rpc_request *request);
 void query_object_tags(struct queries *queries, struct rpc_request *request,

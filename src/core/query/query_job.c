@@ -214,7 +214,7 @@ static json_t *op_summary(const struct job_op *op, const char *dry)
     return subject ? json_sprintf("%s(%s)%s", id, subject, tried) : json_sprintf("%s%s", id, tried);
 }
 
-static json_t *own_summary(const struct job_op *op)
+json_t *query_op_summary(const struct job_op *op)
 {
     return op_summary(op, " (dry run)");
 }
@@ -228,7 +228,7 @@ static json_t *ganeti_summary(const struct job_op *op)
 json_t *query_get_job_summary(struct query_source *source, const void *row,
                               enum query_status *ret_status)
 {
-    return each_op(row, source->face == FACE_OWN ? own_summary : ganeti_summary);
+    return each_op(row, source->face == FACE_OWN ? query_op_summary : ganeti_summary);
 }
 
 /* --- what it is about --- */

@@ -20,6 +20,7 @@
 #include "core/queue/track.h"
 #include "core/queue/wait_for_job.h"
 #include "core/queue/watch_changes.h"
+#include "core/queue/webhook_calls.h"
 #include "core/queue/what_next_call.h"
 #include "core/verify/check_backends.h"
 #include "core/verify/verify.h"
@@ -381,6 +382,27 @@ static void call_query_rapi_users(struct luxi *luxi, struct rpc_request *request
     query_rapi_users(&luxi->context.queries, request);
 }
 
+static void call_query_webhooks(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    webhook_calls_query(&luxi->context, request);
+}
+
+static void call_take_webhooks(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    webhook_calls_take(&luxi->context, request);
+}
+
+static void call_query_happened(struct luxi *luxi, struct rpc_request *request, const void *args)
+{
+    webhook_calls_happened(&luxi->context, request, args);
+}
+
+static void call_keep_webhook_marks(struct luxi *luxi, struct rpc_request *request,
+                                    const void *args)
+{
+    webhook_calls_keep(&luxi->context, request, args);
+}
+
 static void call_query_tags(struct luxi *luxi, struct rpc_request *request, const void *args)
 {
     query_object_tags(&luxi->context.queries, request, args);
@@ -466,6 +488,10 @@ static const struct {
     {"QueryClusterInfo", call_query_cluster_info},
     {"QueryTags", call_query_tags},
     {"QueryRapiUsers", call_query_rapi_users},
+    {"QueryWebhooks", call_query_webhooks},
+    {"TakeWebhooks", call_take_webhooks},
+    {"QueryHappened", call_query_happened},
+    {"KeepWebhookMarks", call_keep_webhook_marks},
     {"ConsoleRead", call_console_read},
     {"ConsoleWrite", call_console_write},
     {"ReceiveImage", call_receive_image},

@@ -137,6 +137,23 @@ static void note_stopped(struct look *look)
     }
 }
 
+/* Nobody tries any more. */
+static void note_webhooks(struct look *look)
+{
+    g_autoptr(GPtrArray) rows = config_list(look->config, "webhook");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct webhook *webhook = rows->pdata[i];
+        const struct webhook_mark *mark =
+            config_get(look->config, "webhook_mark", webhook->uuid, NULL);
+        if (mark && mark->failing && mark->round == webhook->round && !webhook->paused)
+            look_note(
+                look,
+                "webhook %s has failed for a day (%s), and what happens is kept for it until: "
+                "fettle webhook modify %s --resume",
+                webhook->name, mark->said, webhook->name);
+    }
+}
+
 /* --- what the watcher has on record about the cluster, and would be told by nobody else --- */
 
 /* Each of these is told from what is seen now. */
@@ -184,5 +201,6 @@ void verify_notes(struct look *look)
     note_invitations(look);
     note_brake(look);
     note_stopped(look);
+    note_webhooks(look);
     note_decisions(look);
 }

@@ -460,6 +460,11 @@ void wconf_handle_add_rapi_user(struct wconf *wconf, struct rpc_request *request
 void wconf_handle_change_rapi_user(struct wconf *wconf, struct rpc_request *request);
 void wconf_handle_remove_rapi_user(struct wconf *wconf, struct rpc_request *request);
 
+/* --- keys/wconf_webhook.c --- */
+void wconf_handle_add_webhook(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_change_webhook(struct wconf *wconf, struct rpc_request *request);
+void wconf_handle_remove_webhook(struct wconf *wconf, struct rpc_request *request);
+
 /* --- wconf_work.c, wconf_work_take.c, wconf_work_clean.c, wconf_work_end.c,
  * wconf_hand_on.c --- */
 void wconf_handle_accept_work(struct wconf *wconf, struct rpc_request *request);

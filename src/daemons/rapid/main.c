@@ -9,10 +9,13 @@
 
 #include "base/log.h"
 #include "core/rapi/rapi.h"
+#include "core/rapi/webhooks.h"
 #include "daemons/common/daemon.h"
 #include "daemons/common/outside.h"
 #include "daemons/rapid/luxid_calls.h"
 #include "io/crypto/crypto.h"
+#include "io/http/post_client.h"
+#include "io/loop.h"
 #include "io/rapid_place.h"
 #include "io/real_env.h"
 
@@ -22,6 +25,8 @@ static struct {
     struct crypto *crypto;
     struct rapi_users *users;
     struct rapi *rapi;
+    struct webhook_out *out;
+    struct webhooks *webhooks;
 } rapid;
 
 /* --- requests --- */
@@ -34,6 +39,27 @@ static void answer(struct http_answer *answer, void *data)
 static void serve(struct http_exchange *exchange, void *data)
 {
     rapi_serve(rapid.rapi, http_exchange_request(exchange), answer, exchange);
+}
+
+/* --- its end --- */
+
+static void quit(void *unused)
+{
+    daemon_quit(NULL);
+}
+
+static void leave(void *unused)
+{
+    webhooks_stop(rapid.webhooks);
+    daemon_quit(NULL);
+}
+
+/* What was delivered is put on record first, so that the next one repeats none of it. */
+static void terminate(void *unused)
+{
+    loop_on_terminate(NULL, NULL);
+    loop_timer(WEBHOOK_STOP_MS, quit, NULL);
+    task_spawn(rapid.env->tasks, leave, NULL);
 }
 
 /* --- the daemon --- */
@@ -54,6 +80,8 @@ static struct env *setup(const char *root, GError **error)
     rapid.rapi = rapi_new(
         &(struct rapi_options){.env = rapid.env, .luxid = rapid.luxid, .users = rapid.users},
         error);
+    rapid.out = post_client_new(NULL);
+    rapid.webhooks = webhooks_new(rapid.env, rapid.luxid, rapid.out);
     return rapid.rapi ? rapid.env : NULL;
 }
 
@@ -63,6 +91,8 @@ static bool start(GError **error)
     const struct node_config *config = real_env_config(rapid.env);
     g_autofree char *given = rapid_pem_path(real_env_paths(rapid.env));
     g_autofree char *own = rapid_own_pem_path(real_env_paths(rapid.env));
+    webhooks_start(rapid.webhooks);
+    loop_on_terminate(terminate, NULL);
     return outside_open(
         &(struct outside_options){.address = config->rapid_address,
                                   .port = (guint)config->rapid_port,
@@ -77,6 +107,8 @@ static bool start(GError **error)
 static void stop(void)
 {
     outside_close();
+    g_clear_pointer(&rapid.webhooks, webhooks_free);
+    g_clear_pointer(&rapid.out, post_client_free);
     g_clear_pointer(&rapid.luxid, luxid_calls_free);
     g_clear_pointer(&rapid.rapi, rapi_free);
     g_clear_pointer(&rapid.users, rapi_users_free);

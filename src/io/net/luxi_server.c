@@ -216,6 +216,7 @@ static void frame_cb(struct channel *channel, const char *data, size_t len, void
     carried->request.from_node = g_strdup(server->node_uuid);
     carried->request.from_role = g_strdup(ROLE_CLI);
     carried->request.user = g_strdup(whom ? whom : client->user);
+    carried->request.is_rest = client->speaks;
     carried->request.face = server->face;
     carried->request.args = args;
     carried->request.answer = answer;

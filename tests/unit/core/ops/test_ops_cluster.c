@@ -85,6 +85,18 @@ static void test_settings_of_recovery(void)
     g_assert_cmpint(cluster()->recovery_rectify_unstable, ==, RECTIFY_ALL);
 }
 
+static void test_webhook_allow(void)
+{
+    g_assert_cmpstr(run("OP_CLUSTER_SET_PARAMS",
+                        json_make("{ss}", "webhook_allow", "192.0.2.0/24, 2001:db8::1")),
+                    ==, "null");
+    g_assert_cmpuint(cluster()->webhook_allow->len, ==, 2);
+    g_assert_cmpstr(cluster()->webhook_allow->pdata[1], ==, "2001:db8::1");
+    g_assert_cmpstr(run("OP_CLUSTER_SET_PARAMS", json_make("{ss}", "webhook_allow", "none")), ==,
+                    "null");
+    g_assert_cmpuint(cluster()->webhook_allow->len, ==, 0);
+}
+
 /* Commas or blanks between patterns, which a lone comma is not; `none` is none. */
 static void test_patterns(void)
 {
@@ -387,6 +399,7 @@ int main(int argc, char **argv)
     add("/settings/patterns#RCV-26", test_patterns);
     add("/settings/patterns-refused", test_patterns_refused);
     add("/settings/refused", test_settings_refused);
+    add("/settings/webhook-allow", test_webhook_allow);
     add("/advice/set", test_advice);
     add("/advice/refused", test_advice_refused);
     add("/advice/heeded#ARP-69", test_advice_is_heeded);

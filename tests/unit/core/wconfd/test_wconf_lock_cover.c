@@ -171,7 +171,7 @@ static const struct {
                 {"tag", "luxid job watcher"},
                 {"counter", "luxid"},
                 {"job", "luxid job"},
-                {"decision", "job watcher"},
+                {"decision", "job luxid watcher"},
                 {"fault", "job luxid watcher"},
                 {"stuck", "job luxid watcher"},
                 {"advice", "job watcher"},
@@ -190,7 +190,9 @@ static const struct {
                 {"trash", ""},
                 {"cleanup", ""},
                 {"api_front_end", ""},
-                {"rapi_user", ""}};
+                {"rapi_user", ""},
+                {"webhook", ""},
+                {"webhook_mark", "luxid"}};
 
 static const struct {
     const char *kind, *cover, *writers;

@@ -494,6 +494,64 @@ static void test_rapi_users(void)
     world_tear_down();
 }
 
+/* --- webhooks, likewise --- */
+
+static void test_webhooks(void)
+{
+#define TO "\"url\":\"https://a.example/x\",\"secret\":\"s\""
+    static const char good[] = "{\"name\":\"pager\"," TO ",\"events\":[\"job.*\"]}";
+    const struct {
+        const char *more, *said;
+    } bad[] = {
+        {"{\"name\":\"a b\"," TO ",\"events\":[\"*\"]}", "name: may have no blank"},
+        {"{\"name\":\"-a\"," TO ",\"events\":[\"*\"]}", "name: may have no blank"},
+        {"{\"name\":\"a\"," TO ",\"events\":[\"jobs\"]}", "events: there is no event \"jobs\"; "},
+        {"{\"name\":\"a\"," TO ",\"events\":[]}", "events: must have at least 1 elements"},
+        {"{\"name\":\"a\",\"url\":\"ftp://a\",\"secret\":\"s\",\"events\":[\"*\"]}",
+         "url: must begin with https:// or http://"},
+    };
+    storage_set_up(NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autofree char *said = type_call("add_webhook", bad[i].more);
+        if (!strstr(said, bad[i].said))
+            g_error("%s: %s", bad[i].said, said);
+    }
+    assert_done(type_call("add_webhook", good));
+    assert_says(type_call("add_webhook", good),
+                "already_exists: webhook \"pager\" exists already; change it with: fettle webhook "
+                "modify");
+    const struct webhook *pager = config_find(world.wconf->committed, "webhook", "pager", NULL);
+    guint64 version = 0;
+    config_get(world.wconf->committed, "webhook", pager->uuid, &version);
+    g_assert_cmpuint(pager->begins, ==, version); /* what is on record by then is not sent */
+    assert_done(type_call("change_webhook", "{\"webhook\":\"pager\",\"pause\":1,\"test\":true}"));
+    pager = config_find(world.wconf->committed, "webhook", "pager", NULL);
+    g_assert_true(pager->paused);
+    g_assert_cmpuint(strlen(pager->test), ==, 36);
+    g_assert_cmpuint(pager->round, ==, 0);
+    g_assert_cmpstr(pager->secret, ==, "s");
+    assert_done(type_call("change_webhook", "{\"webhook\":\"pager\",\"pause\":0}"));
+    assert_done(type_call("change_webhook", "{\"webhook\":\"pager\",\"secret\":\"t\"}"));
+    assert_done(type_call("change_webhook", "{\"webhook\":\"pager\",\"events\":[\"*\"]}"));
+    pager = config_find(world.wconf->committed, "webhook", "pager", NULL);
+    g_assert_false(pager->paused);
+    g_assert_cmpuint(pager->round, ==, 2);
+    g_assert_cmpstr(pager->secret, ==, "t");
+    g_assert_cmpuint(pager->events->len, ==, 1);
+    for (guint i = 1; i < LIMIT_WEBHOOKS; i++) {
+        g_autofree char *more = g_strdup_printf("{\"name\":\"n%u\"," TO ",\"events\":[\"*\"]}", i);
+        assert_done(type_call("add_webhook", more));
+    }
+    g_autofree char *full =
+        type_call("add_webhook", "{\"name\":\"full\"," TO ",\"events\":[\"*\"]}");
+    g_assert_nonnull(strstr(full, "there are 32 webhooks already"));
+    assert_done(type_call("remove_webhook", "{\"webhook\":\"pager\"}"));
+    assert_says(type_call("remove_webhook", "{\"webhook\":\"pager\"}"),
+                "unknown_entity: webhook \"pager\" does not exist");
+    world_tear_down();
+#undef TO
+}
+
 /* --- quota --- */
 
 static json_t *of_acme(json_t *args)
@@ -571,6 +629,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf_work_limits/types/made", test_types_are_made);
     g_test_add_func("/wconf_work_limits/types/bad", test_bad_types);
     g_test_add_func("/wconf_work_limits/rapi-users", test_rapi_users);
+    g_test_add_func("/wconf_work_limits/webhooks", test_webhooks);
     g_test_add_func("/wconf_work_limits/quota", test_quota);
     g_test_add_func("/wconf_work_limits/quota/less", test_quota_of_less);
     g_test_add_func("/wconf_work/default-type", test_default_type);
