@@ -15,6 +15,7 @@ struct rapi *rapi_new(const struct rapi_options *options, GError **error)
         .env = options->env,
         .luxid = options->luxid,
         .users = options->users,
+        .gzip = options->gzip,
         .tally = request_tally_new((const char *const[]){GANETIS, OURS, OTHERS, NULL})};
     return rapi;
 }

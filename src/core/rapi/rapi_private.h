@@ -14,6 +14,7 @@ struct rapi {
     struct rapi_luxid *luxid;
     struct rapi_users *users;
     struct request_tally *tally;
+    struct http_bytes *(*gzip)(struct http_bytes *plain);
 };
 
 /* One request that is being answered, in a task. */

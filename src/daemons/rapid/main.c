@@ -13,6 +13,7 @@
 #include "daemons/common/outside.h"
 #include "daemons/rapid/luxid_calls.h"
 #include "io/crypto/crypto.h"
+#include "io/http/http_gzip.h"
 #include "io/rapid_place.h"
 #include "io/real_env.h"
 
@@ -52,7 +53,8 @@ static struct env *setup(const char *root, GError **error)
     rapid.crypto = crypto_open_passwords();
     rapid.users = rapi_users_new(rapid.env, rapid.luxid, rapid.crypto);
     rapid.rapi = rapi_new(
-        &(struct rapi_options){.env = rapid.env, .luxid = rapid.luxid, .users = rapid.users},
+        &(struct rapi_options){
+            .env = rapid.env, .luxid = rapid.luxid, .users = rapid.users, .gzip = http_gzip},
         error);
     return rapid.rapi ? rapid.env : NULL;
 }
