@@ -11,6 +11,11 @@ PATIENCE_S = 70
 ADDRESSES = itertools.cycle(f'127.1.{i // 250}.{i % 250 + 1}' for i in range(2500))  # wrong passwords of one are counted
 
 
+def basic(user):
+    """The headers of "NAME:PASSWORD"; "": none."""
+    return {'Authorization': 'Basic ' + base64.b64encode(user.encode()).decode()} if user else {}
+
+
 class Rest:
     def __init__(self, lab, node='node1'):
         self.lab, self.node, self.user, self.source = lab, node, None, None  # each request comes from another address
@@ -33,8 +38,7 @@ class Rest:
     def ask(self, method, path, body=None, user=None, headers=()):
         """(status, headers, body) of one request; `user`: "NAME:PASSWORD", in place of the usual one; "": none."""
         user = self.user if user is None else user
-        all_headers = {**({'Authorization': 'Basic ' + base64.b64encode(user.encode()).decode()} if user else {}),
-                       **({'Content-Type': 'application/json'} if body is not None else {}), **dict(headers)}
+        all_headers = {**basic(user), **({'Content-Type': 'application/json'} if body is not None else {}), **dict(headers)}
         line = self.line()
         try:
             line.request(method, path, body=None if body is None else json.dumps(body), headers=all_headers)

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """fettle-rapid in a lab: its certificate, its users on record and in a file, who may what, a luxid that is away, another master; and that it opens
 LuxiD's sockets alone. What it answers to which path is test_rest.py's."""
+import gzip
+import json
 import os
 import re
 import shutil
@@ -253,6 +255,23 @@ def test_metrics():
     e2e.promtool_takes(master.get('/metrics'))
 
 
+@title('/rapid/long-lists-as-gzip')
+def test_gzip():
+    def raw(encodings):
+        line = master.line()
+        try:
+            line.request('GET', '/2/jobs?bulk=1', headers={**rest.basic(master.user), **({'Accept-Encoding': encodings} if encodings else {})})
+            answer = line.getresponse()
+            return answer.status, answer.getheader('Content-Encoding'), answer.getheader('Vary'), answer.read()
+        finally:
+            line.close()
+    lab.call('SubmitManyJobs', [[{'OP_ID': 'OP_TEST_DELAY', 'duration': 0.001, 'on_master': True, 'on_nodes': [], 'no_locks': True}]] * 200)
+    plain, packed = raw(None), raw('gzip, deflate')
+    assert plain[:3] == (200, None, 'Accept-Encoding') and packed[:3] == (200, 'gzip', 'Accept-Encoding'), (plain[:3], packed[:3])
+    assert len(plain[3]) > 65536 and len(packed[3]) < len(plain[3]) / 4, (len(plain[3]), len(packed[3]))
+    assert {job['id'] for job in json.loads(plain[3])} == {job['id'] for job in json.loads(gzip.decompress(packed[3]))}
+
+
 @title('/rapid/wrong-passwords-of-an-address')
 def test_barred():
     other = rest.Rest(lab)
@@ -364,7 +383,7 @@ def main():
     with e2e.new_lab(options=OPTIONS) as lab:
         master, standby = rest.Rest(lab), rest.Rest(lab, 'node2')
         e2e.run(test_certificate, test_names, test_no_certificate, test_own_certificate, test_on_record, test_hashes, test_file, test_anonymous,
-                test_job_user, test_metrics, test_barred, test_away, test_standby, test_sockets,
+                test_job_user, test_metrics, test_gzip, test_barred, test_away, test_standby, test_sockets,
                 *([test_other_master, test_new_keys] if e2e.LONG else []), test_logs)
 
 

@@ -15,6 +15,7 @@ struct rapi *rapi_new(const struct rapi_options *options, GError **error)
         .env = options->env,
         .luxid = options->luxid,
         .users = options->users,
+        .gzip = options->gzip,
         .tally = request_tally_new((const char *const[]){GANETIS, OURS, OTHERS, NULL})};
     rapi->hub = event_hub_new(options->env, options->luxid, options->users);
     return rapi;

@@ -16,6 +16,8 @@ struct rapi_options {
     const struct env *env;
     struct rapi_luxid *luxid; /* borrowed, like the next one */
     struct rapi_users *users;
+    /* Bytes as gzip, which takes them (io/http/http_gzip.h); NULL: nothing is. */
+    struct http_bytes *(*gzip)(struct http_bytes *plain);
 };
 
 struct rapi *rapi_new(const struct rapi_options *options, GError **error);

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "core/rapi/rapi_private.h"
 #include "core/rapi/rapi_rows.h"
+#include "proto/http/accept.h"
 
 #define PIECE_BYTES KIB(64) /* written over at once */
 #define BUSY_MS 500         /* until luxid is asked again for a page that it had no time for … */
@@ -216,6 +217,14 @@ static gint64 ask_serial(struct rapi_call *call)
     return json_integer_value(json_object_get(info, "serial"));
 }
 
+/* A list that is in one piece is not worth it. */
+static bool takes_gzip(const struct rapi_call *call)
+{
+    const char *header = http_request_header(call->request, "accept-encoding");
+    double share = accept_share(header, "gzip");
+    return call->rapi->gzip && (share < 0 ? accept_share(header, "*") : share) > 0;
+}
+
 struct http_answer *rapi_bulk(struct rapi_call *call, GPtrArray *keys, GError **error)
 {
     struct bulk *bulk = bulk_new(call, keys);
@@ -230,11 +239,17 @@ struct http_answer *rapi_bulk(struct rapi_call *call, GPtrArray *keys, GError **
     g_autofree char *serials = g_strdup_printf("%" G_GINT64_FORMAT "-%s", first, end);
     struct http_answer *answer = http_answer_new(200);
     http_answer_add_header(answer, "Fettle-Serials", serials);
+    http_answer_add_header(answer, "Vary", "Accept-Encoding");
     if (bulk->ended) {
         http_answer_set_body(answer, "application/json", g_strdup(bulk->out->str));
         bulk_free(&bulk->bytes);
-    } else {
-        http_answer_set_stream(answer, "application/json", &bulk->bytes, HTTP_LENGTH_UNKNOWN);
+        return answer;
     }
+    bool packed = takes_gzip(call);
+    if (packed)
+        http_answer_add_header(answer, "Content-Encoding", "gzip");
+    http_answer_set_stream(answer, "application/json",
+                           packed ? call->rapi->gzip(&bulk->bytes) : &bulk->bytes,
+                           HTTP_LENGTH_UNKNOWN);
     return answer;
 }

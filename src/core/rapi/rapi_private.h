@@ -16,6 +16,7 @@ struct rapi {
     struct rapi_users *users;
     struct request_tally *tally;
     struct event_hub *hub; /* who follows events */
+    struct http_bytes *(*gzip)(struct http_bytes *plain);
 };
 
 /* One request that is being answered, in a task. */

@@ -14,6 +14,7 @@
 #include "daemons/common/outside.h"
 #include "daemons/rapid/luxid_calls.h"
 #include "io/crypto/crypto.h"
+#include "io/http/http_gzip.h"
 #include "io/http/post_client.h"
 #include "io/loop.h"
 #include "io/rapid_place.h"
@@ -78,7 +79,8 @@ static struct env *setup(const char *root, GError **error)
     rapid.crypto = crypto_open_passwords();
     rapid.users = rapi_users_new(rapid.env, rapid.luxid, rapid.crypto);
     rapid.rapi = rapi_new(
-        &(struct rapi_options){.env = rapid.env, .luxid = rapid.luxid, .users = rapid.users},
+        &(struct rapi_options){
+            .env = rapid.env, .luxid = rapid.luxid, .users = rapid.users, .gzip = http_gzip},
         error);
     rapid.out = post_client_new(NULL);
     rapid.webhooks = webhooks_new(rapid.env, rapid.luxid, rapid.out);

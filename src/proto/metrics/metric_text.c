@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "proto/http/accept.h"
+
 struct metric_text {
     enum metric_form form;
     GString *out;
@@ -12,27 +14,10 @@ struct metric_text {
 
 #define OPENMETRICS "application/openmetrics-text"
 
-/* Its share of "a;q=0.5, b", between 0 and 1; -1: it is not named. */
-static double share_of(const char *accept, const char *type)
-{
-    g_auto(GStrv) parts = g_strsplit(accept, ",", 64);
-    for (char **part = parts; *part; part++) {
-        g_auto(GStrv) words = g_strsplit(*part, ";", 16);
-        double share = 1;
-        if (!words[0] || g_ascii_strcasecmp(g_strstrip(words[0]), type) != 0)
-            continue;
-        for (char **word = words + 1; *word; word++)
-            if (g_ascii_strncasecmp(g_strstrip(*word), "q=", 2) == 0)
-                share = g_ascii_strtod(*word + 2, NULL);
-        return CLAMP(share, 0, 1);
-    }
-    return -1;
-}
-
 enum metric_form metric_form_of(const char *accept)
 {
-    double openmetrics = share_of(accept, OPENMETRICS);
-    double plain = MAX(share_of(accept, "text/plain"), share_of(accept, "*/*"));
+    double openmetrics = accept_share(accept, OPENMETRICS);
+    double plain = MAX(accept_share(accept, "text/plain"), accept_share(accept, "*/*"));
     return openmetrics > 0 && openmetrics >= plain ? METRIC_OPENMETRICS : METRIC_PROMETHEUS;
 }
 

@@ -470,6 +470,31 @@ static void test_streamed(struct queue_world *w)
     rapi_fail_times(0, 0, FETTLE_ERROR_LIMIT, "");
 }
 
+/* Of who takes gzip a long list is that, and what is in one piece is not. */
+static void test_gzip(struct queue_world *w)
+{
+    static const struct {
+        const char *takes;
+        bool packed;
+    } rows[] = {{"gzip", true},    {"deflate, GZip;q=0.3", true}, {"*", true},
+                {"", false},       {"br, deflate", false},        {"gzip;q=0, *", false},
+                {"gzipped", false}};
+    rapi_take("gzip");
+    json_decref(rapi_get(200, "GET", "/2/instances?bulk=1", NULL));
+    g_assert_cmpstr(rapi_header("Vary"), ==, "Accept-Encoding");
+    g_assert_cmpstr(rapi_header("Content-Encoding"), ==, "");
+    put_many(w, 200);
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        guint before = rapi_packed();
+        rapi_take(rows[i].takes);
+        g_test_message("%s", rows[i].takes);
+        json_decref(rapi_get(200, "GET", "/2/instances?bulk=1", NULL));
+        g_assert_cmpuint(rapi_packed() - before, ==, rows[i].packed);
+        g_assert_cmpstr(rapi_header("Content-Encoding"), ==, rows[i].packed ? "gzip" : "");
+        g_assert_cmpstr(rapi_header("Vary"), ==, "Accept-Encoding");
+    }
+}
+
 /* What is too much for one answer of luxid is asked for in halves, as often as it has to be. */
 static void check_halved(const char *target, size_t count, guint times)
 {
@@ -653,6 +678,7 @@ int main(int argc, char **argv)
     rapi_case("/rapi/query", test_query);
     rapi_case("/rapi/filters", test_filters);
     rapi_case("/rapi/streamed", test_streamed);
+    rapi_case("/rapi/gzip", test_gzip);
     rapi_case("/rapi/halved", test_halved);
     rapi_case("/rapi/ours", test_ours);
     rapi_case("/rapi/openapi", test_openapi);

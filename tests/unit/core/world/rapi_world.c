@@ -15,7 +15,8 @@ static struct {
     enum fettle_error code;
     const char *message;
     guint fails_after, fails, fails_ms;
-    const char *type;
+    const char *type, *encodings;
+    guint packed;
     struct http_answer *answer;
     char *last_user;
     guint calls;
@@ -124,6 +125,22 @@ struct asking {
     bool broken; /* it ended before its end */
 };
 
+void rapi_take(const char *encodings)
+{
+    rig.encodings = encodings;
+}
+
+guint rapi_packed(void)
+{
+    return rig.packed;
+}
+
+static struct http_bytes *note_gzip(struct http_bytes *plain)
+{
+    rig.packed++;
+    return plain;
+}
+
 static void answered_cb(struct http_answer *answer, void *data)
 {
     struct asking *asking = data;
@@ -178,6 +195,7 @@ static struct http_request *make_request(const char *method, const char *target,
     g_hash_table_insert(request->headers, g_strdup("content-type"), g_strdup(rig.type));
     if (last_id)
         g_hash_table_insert(request->headers, g_strdup("last-event-id"), g_strdup(last_id));
+    g_hash_table_insert(request->headers, g_strdup("accept-encoding"), g_strdup(rig.encodings));
     return request;
 }
 
@@ -293,7 +311,9 @@ static void run_case(gconstpointer data)
     rig.luxid = (struct rapi_luxid){.call = call, .call_text = call_text};
     rig.type = "application/json";
     rapi_be("alice", RAPI_WRITE);
-    rig.rapi = rapi_new(&(struct rapi_options){.env = w->cli, .luxid = &rig.luxid}, NULL);
+    rapi_take("");
+    rig.rapi = rapi_new(
+        &(struct rapi_options){.env = w->cli, .luxid = &rig.luxid, .gzip = note_gzip}, NULL);
     if (!seen)
         seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     (*test)(w);

@@ -41,6 +41,10 @@ guint rapi_calls(void);
 /* Of the last call: whom it was for ("": nobody), and the longest text that one has answered. */
 const char *rapi_last_user(void);
 gsize rapi_longest_text(void);
+/* What clients take from now on (Accept-Encoding), borrowed; "" at first. How many answers were
+ * handed on to become gzip, which the text of rapi_say() does not show. */
+void rapi_take(const char *encodings);
+guint rapi_packed(void);
 /* Fails if no request has been answered well by some row of the table (501 by those of kind NONE).
  */
 void rapi_assert_seen(void);
