@@ -33,7 +33,7 @@ demo-storage: root all ## volume services that die or stand still in mid-work, a
 demo-api: root all ## clients of OpenStack, while a front end dies and a volume service stands still in the middle of what they ask, live
 	@$(PYTHON) scripts/demo --build $(RELEASE) --api
 
-demo-rest: root all ## the demo's repair, watched by curl alone: what is decided, and the metric of replicas in sync, live
+demo-rest: root all ## the demo's repair, watched from outside alone: events and metrics by curl, what a webhook gets, live
 	@$(PYTHON) scripts/demo --build $(RELEASE) --rest
 
 check: root $(CHECK)/build.ninja ## build with sanitizers and run every test that a commit must pass; ONLY=word: those with it in a name

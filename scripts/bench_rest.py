@@ -1,5 +1,5 @@
-"""What REST costs: one object, lists of 10,000 and 50,000, a job, metrics, each beside what it is made of; and the memory of fettle-rapid, also while a
-client reads slowly."""
+"""What REST costs: one object, lists of 10,000 and 50,000, a job, metrics, each beside what it is made of; and the memory of
+fettle-rapid, also while a client reads slowly."""
 import base64
 import json
 import os

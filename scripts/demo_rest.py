@@ -1,17 +1,26 @@
-"""`make demo-rest`: the demo's repair once more, watched from outside alone: decisions and metrics by curl, as any program has them."""
+"""`make demo-rest`: the demo's repair once more, watched from outside alone: events and metrics by curl, and a webhook's deliveries, as any program
+has them. As a program it is the webhook's receiver: it prints what it gets, a line each."""
+import contextlib
+import hashlib
+import hmac
+import http.server
 import json
 import os
 import re
+import subprocess
+import sys
+import threading
 import time
 
-from fettlelib import run_command, wait_until
+from fettlelib import address, run_command, wait_until
 
 VICTIM, PATIENCE_S = 'node3', 60
 STATEMENT = 'demo: the power was cut'
 WATCHER, OPERATOR = ('watcher', 'reads'), ('operator', 'writes')  # users of REST, with their passwords
 ON_RECORD = re.compile(r'^fettle_cluster_replicas\{state="in-sync"\} (\d+)$', re.MULTILINE)
+ENDS = ('job.success', 'job.error', 'job.canceled')
 OF_GUESTS = re.compile(r'^fettle_replica_in_sync\{.*\} (\d+)$', re.MULTILINE)
-FIELDS = ('uuid', 'serial_no', 'subject_name', 'verdict', 'summary', 'policy', 'evidence')
+KINDS, HOOK, RECEIVER, PORT = 'job,decision', 'pager', 2, 8080  # the receiver is on that node
 
 
 class Outside:
@@ -59,22 +68,81 @@ class Outside:
         return sum(int(number) for text in told if text for number in OF_GUESTS.findall(text))
 
 
+class Events:
+    """curl at the stream of events: {(event, kind/key)}. Prints decisions, and how jobs end."""
+
+    def __init__(self, outside, timeline):
+        words = ['curl', '-sSN', *outside.address(f'/fettle/v1/events?kinds={KINDS}', WATCHER)]
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)  # pylint: disable=consider-using-with
+        self.timeline, self.told, self.begun = timeline, set(), False
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self):
+        event = ''
+        for line in self.process.stdout:
+            name, _, value = line.rstrip('\n').partition(': ')
+            self.begun = self.begun or name == 'id'
+            event = value if name == 'event' else event
+            if name == 'data':
+                self.take(event, json.loads(value))
+
+    def take(self, event, data):
+        told = event, f'{data["kind"]}/{data["key"]}'
+        if told not in self.told and (event in ENDS or event.startswith('decision.')):
+            summary = data['summary']
+            text = summary if isinstance(summary, str) else ', '.join(summary)  # of a job, one for each opcode
+            self.timeline.say(data.get('subject_name', 'job'), f'{event}:'.ljust(15) + text)
+            self.told.add(told)
+
+    def __enter__(self):
+        wait_until('events are followed', lambda: self.begun, PATIENCE_S)
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.thread.join()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Receiver:
+    """What a webhook delivers to: a process on one of the nodes, and what it has got. Prints that, too."""
+
+    def __init__(self, lab, secret, timeline):
+        self.timeline, self.got = timeline, set()
+        words = lab.exec_words(f'node{RECEIVER}', 'python3', os.path.abspath(__file__), address(RECEIVER), str(PORT))
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # pylint: disable=consider-using-with
+        self.process.stdin.write(secret + '\n')
+        self.process.stdin.flush()
+        self.process.stdout.readline()  # it listens
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self):
+        for one in map(json.loads, self.process.stdout):
+            self.timeline.say('webhook:', f'{one["type"]}: {one["subject"]}, {"signed" if one["signed"] else "NOT SIGNED"}')
+            if one['signed']:
+                self.got.add('/'.join(one['id'].split('/')[:2]))  # of a decision, whatever has become of it
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()  # which ends it
+        self.thread.join()
+        self.process.wait()
+        self.process.stdout.close()
+
+
 class Watch:
-    """Prints what is new, and keeps it."""
+    """Prints how the metrics change, and keeps them."""
 
     def __init__(self, outside, timeline):
         self.outside, self.timeline = outside, timeline
-        self.known = {row['uuid'] for row in outside.rows('decision', ['uuid'])}
-        self.told = set()
         self.metrics = {'on record': [], 'of guests': []}
 
     def look(self):
-        for row in sorted(self.outside.rows('decision', FIELDS), key=lambda one: one['serial_no']):
-            if row['uuid'] in self.known:
-                continue
-            self.known.add(row['uuid'])
-            self.told.add(row['uuid'])
-            self.timeline.say(row['subject_name'], f'{row["verdict"]}:'.ljust(10) + row['summary'])
         for name, value in (('on record', self.outside.on_record()), ('of guests', self.outside.of_guests())):
             known = self.metrics[name]
             if known and known[-1] != value:
@@ -87,6 +155,9 @@ class Watch:
             return condition()
         wait_until(what, looked, PATIENCE_S, step=0.2)
 
+    def all_in_sync(self, count):
+        self.until('all replicas are in sync', lambda: all(values[-1] == count for values in self.metrics.values()))
+
 
 def repaired(outside, names):
     """Whether the repair of each of these has ended well."""
@@ -94,41 +165,109 @@ def repaired(outside, names):
     return all(states.get(name) == 'success' for name in names)
 
 
-def told_of(lab, names, before):
-    """Decisions about them that are on record, and were not before."""
-    return {row['uuid'] for row in lab.query('decision', ['uuid', 'subject_name']) if row['subject_name'] in names} - before
+def happened(lab):
+    """Decisions and ended jobs that are on record, as a webhook calls them."""
+    jobs = lab.query('job', ['id', 'status'])
+    ended = {f'job/{row["id"]}' for row in jobs if f'job.{row["status"]}' in ENDS}
+    return ended | {f'decision/{row["uuid"]}' for row in lab.query('decision', ['uuid'])}
 
 
-def play(lab, timeline, show_table, create, places):
-    print('Three nodes, four instances with mirrored disks; a policy tag on the cluster allows failover.')
-    lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
-    create(lab, timeline)
-    for (name, password), rights in ((WATCHER, []), (OPERATOR, ['--write'])):
-        lab.cli('rapi', 'user', 'add', name, *rights, typed=password + '\n')
-    outside = Outside(lab)
-    names = [name for name, primary, secondary in places if VICTIM in (primary, secondary)]
-    print('\nFrom here on everything that is shown comes from outside:')
-    print('  curl --cacert ca.crt -u watcher https://localhost:…/fettle/v1/query/decision, …/metrics, and http://NODE:1815/metrics')
-    watch = Watch(outside, timeline)
-    watch.until('all replicas are in sync', lambda: watch.metrics['of guests'][-1] == watch.metrics['on record'][-1] == len(places))
-    before = set(watch.known)
-    watch.metrics = {name: values[-1:] for name, values in watch.metrics.items()}
-    timeline.say('metric:', f'replicas in sync: {len(places)}')
-
+def cut(lab, outside, timeline):
+    """The power, and then the operator's word, by REST too."""
     print(f'\nThe power of {VICTIM} is cut.')
     lab.lab('power', VICTIM, 'off')
     timeline.zero = time.monotonic()
     outside.rest(f'/2/nodes/{VICTIM}/modify', '-H', 'Content-Type: application/json', '-d', json.dumps({'offline': True, 'statement': STATEMENT}),
                  user=OPERATOR)
     timeline.say('operator:', f'curl -u operator …/2/nodes/{VICTIM}/modify -d \'{{"offline": true, "statement": "{STATEMENT}"}}\'')
-    watch.until('everything is repaired', lambda: repaired(outside, names))
-    watch.until('all replicas are in sync again', lambda: watch.metrics['of guests'][-1] == watch.metrics['on record'][-1] == len(places))
 
+
+def follow(lab, watch, names, count):
+    """Until everything is repaired."""
+    cut(lab, watch.outside, watch.timeline)
+    watch.until('everything is repaired', lambda: repaired(watch.outside, names))
+    watch.all_in_sync(count)
+
+
+def compare(new, told):
+    """Rows of what was told each way, when all of it was, or when it is surely not."""
+    with contextlib.suppress(TimeoutError):
+        wait_until('all that has happened is told', lambda: all(new <= found() for _, found in told), PATIENCE_S)
+    return [(what, len(new & found()), len(new), len(new - found())) for what, found in told]
+
+
+def set_up(lab, timeline, create):
+    lab.cli('tag', 'add', 'cluster', 'ganeti:watcher:autorepair:failover')
+    create(lab, timeline)
+    for (name, password), rights in ((WATCHER, []), (OPERATOR, ['--write'])):
+        lab.cli('rapi', 'user', 'add', name, *rights, typed=password + '\n')
+    host = address(RECEIVER)
+    lab.cli('cluster', 'modify', '--webhook-allow', host)
+    url = f'http://[{host}]:{PORT}/' if ':' in host else f'http://{host}:{PORT}/'
+    return lab.json('webhook', 'add', HOOK, '--url', url, '--events', 'job.*,repair.*,decision.*')['secret']
+
+
+def play(lab, timeline, show_table, create, places):
+    print('Three nodes, four instances with mirrored disks; a policy tag on the cluster allows failover.')
+    secret = set_up(lab, timeline, create)
+    outside = Outside(lab)
+    names = [name for name, primary, secondary in places if VICTIM in (primary, secondary)]
+    print(f"""
+From here on everything that is shown comes from outside:
+  curl -N -u watcher https://localhost:…/fettle/v1/events?kinds={KINDS}
+  curl -u watcher https://localhost:…/metrics (on record), curl http://NODE:1815/metrics (of guests)
+  fettle webhook add {HOOK} --url http://… --events 'job.*,repair.*,decision.*'""")
+    with Receiver(lab, secret, timeline) as receiver, Events(outside, timeline) as events:
+        watch = Watch(outside, timeline)
+        lab.cli('webhook', 'test', HOOK)
+        watch.all_in_sync(len(places))
+        watch.metrics = {name: values[-1:] for name, values in watch.metrics.items()}
+        timeline.say('metric:', f'replicas in sync: {len(places)}')
+        before = happened(lab)
+        follow(lab, watch, names, len(places))
+        told = compare(happened(lab) - before, (('events, by curl', lambda: {key for _, key in events.told}), ('deliveries', lambda: receiver.got)))
     print()
     show_table(('replicas that are in sync', 'before', 'during', 'after'),
                [(name, values[0], min(values), values[-1]) for name, values in watch.metrics.items()])
-    missed = told_of(lab, names, before) - watch.told
     print()
-    show_table(('what is told', 'how', 'on record', 'missed'),
-               [('decisions', len(watch.told), len(told_of(lab, names, before)), len(missed))])
-    return len(missed)
+    show_table(('what is told', 'how many', 'on record', 'missed'), told)
+    lab.cli('webhook', 'remove', HOOK)
+    return sum(row[-1] for row in told)
+
+
+# --- the receiver ---
+
+def is_ours(secret, header, body):
+    words = dict(word.split('=', 1) for word in header.split(',') if '=' in word)
+    right = hmac.new(secret.encode(), words.get('t', '').encode() + b'.' + body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(right, words.get('v1', ''))
+
+
+def receive(host, port):
+    secret = sys.stdin.readline().strip()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        """Takes everything."""
+
+        def do_POST(self):  # pylint: disable=invalid-name
+            body = self.rfile.read(int(self.headers['Content-Length']))
+            said = json.loads(body)
+            signed = is_ours(secret, self.headers.get('Webhook-Signature', ''), body)
+            print(json.dumps({'id': said['id'], 'type': said['type'], 'subject': said.get('subject', ''), 'signed': signed}), flush=True)
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    class Server(http.server.HTTPServer):
+        address_family = 10 if ':' in host else 2
+
+    server = Server((host, port), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print('it listens', flush=True)
+    sys.stdin.read()  # until whoever has started it has heard enough
+
+
+if __name__ == '__main__':
+    receive(sys.argv[1], int(sys.argv[2]))

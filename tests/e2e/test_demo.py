@@ -38,7 +38,8 @@ def test_api():
 
 @title('/demo/rest-runs-and-misses-nothing')
 def test_rest():
-    run(' 0 missed.', ('curl -u operator', 'first step: failover', 'on record: 4 -> 3', 'All its nodes are online'), '--rest')
+    run(' 0 missed.', ('curl -u operator', 'first step: failover', 'decision.done:', 'fettle.repair.done: instance/web1, signed',
+                       'replicas in sync, on record: 4 -> ', 'deliveries'), '--rest')
 
 
 if __name__ == '__main__':
