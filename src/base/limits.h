@@ -123,7 +123,7 @@
     16384 /* changed objects that luxid remembers; who is further behind begins anew */
 #define LIMIT_WATCH_CHANGES 1000 /* in one answer … */
 #define LIMIT_WATCH_BYTES MIB(1) /* … whose rows have so much in all, or which is one row */
-#define WATCH_GATHER_MS 50       /* from a change to the answers: what comes meanwhile is in them */
+#define WATCH_GATHER_MS 10       /* from a change to the answers: what comes meanwhile is in them */
 #define LIMIT_QUEUE_RETRY_MS                                                                       \
     1000 /* pause before luxid tries again what failed for a passing reason */
 #define QUEUE_DRAIN_MS                                                                             \

@@ -79,6 +79,58 @@ def test_guesses():
     assert all(of_address == [401] * 10 + [429] * 2 for of_address in codes), codes
 
 
+READERS = 900 if e2e.LONG else 150
+EVENTS = '/fettle/v1/events?kinds=job'
+
+
+def follow(number, context, header=''):
+    """A connection that follows events, and whose answer has begun."""
+    line = context.wrap_socket(connect(number), server_hostname='127.0.0.1')
+    line.sendall(f'GET {EVENTS} HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWxpY2U6b25l\r\n{header}\r\n'.encode())
+    assert line.recv(4096).startswith(b'HTTP/1.1 200 '), number
+    return line
+
+
+def job():
+    """One that ends; whoever follows is told."""
+    lab.wait_job(lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 0.1}))
+
+
+@title('/attack/rapid/readers-of-events-that-do-not-read')
+def test_unread():
+    """They cost others nothing; whoever reads beside them is told."""
+    with attacked() as attack:
+        context = good.context()
+        lines = [follow(number, context) for number in range(READERS)]
+        reader = follow(READERS, context)
+        reader.settimeout(60)
+        for _ in range(5):
+            job()
+        told = b''
+        while told.count(b'event: job.success') < 5:
+            told += reader.recv(65536)
+        attack.is_answered()
+        close([*lines, reader])
+
+
+@title('/attack/rapid/hostile-places-and-filters')
+def test_places():
+    context = good.context()
+    places = ('x' * 60000, '::::', '-1:-1:-1', '0' * 36 + ':1:1', '12345678-0000-4000-8000-000000000001:99999999999999999999:0', '%00', '"', '{}')
+    deep = '%5B%22!%22,' * 3000 + '%5B%5D' + '%5D' * 3000
+    with attacked() as attack:
+        for number, place in enumerate(places):
+            line = follow(number, context, f'Last-Event-ID: {place}\r\n')
+            line.settimeout(60)
+            told = b''
+            while b'event: reset' not in told:
+                told += line.recv(65536)
+            line.close()
+        for bad in ('[', '%5B%5D', deep, '%5B%22=~%22,%22status%22,%22(((%22%5D', '%5B%22=%22,%22' + 'x' * 20000 + '%22,1%5D'):
+            assert good.ask('GET', f'{EVENTS}&filter={bad}')[0] == 400, bad[:100]
+        attack.is_answered()
+
+
 @title('/attack/rapid/no-sanitizer-report')
 def test_logs():
     e2e.check_logs(lab)
@@ -92,7 +144,7 @@ def main():
         good.source, good.user = '127.77.0.1', 'alice:one'
         lab.run('rapi', 'user', 'add', 'alice', typed='one\n')
         wait_until('REST answers', listens, 60)
-        e2e.run(test_handshakes, test_requests, test_guesses, test_logs)
+        e2e.run(test_handshakes, test_requests, test_guesses, test_unread, test_places, test_logs)
 
 
 def listens():

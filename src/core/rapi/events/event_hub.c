@@ -5,7 +5,7 @@
 
 #include "core/rapi/events/event_recall.h"
 
-#define MOST_LEFT 3 /* calls that know less than is wanted by now, and end by themselves */
+#define MOST_LEFT 6 /* calls that know less than is wanted by now, and end by themselves */
 
 /* Who reads, as he was admitted; readers of one share him. */
 struct listener {
@@ -25,7 +25,8 @@ struct event_hub {
     guint64 failures;    /* of what was to be recalled */
     guint refs, joining; /* its owner's and its tasks'; of who is about to be a reader */
     guint round, left;   /* of following; older rounds that have not ended yet */
-    bool follows, tends, rings, freed; /* rings: there may be decisions that are not known yet */
+    bool follows, asked, tends, freed; /* asked: the round has asked for what is wanted */
+    bool rings;                        /* there may be decisions that are not known yet */
     gint64 heard_ms;                   /* when luxid has answered last */
 };
 
@@ -322,6 +323,7 @@ static bool follow(struct event_hub *hub, guint round)
     g_autoptr(GError) error = NULL;
     struct event_place newest = event_window_newest(hub->window);
     struct event_question *question = event_question_new(hub->window, NULL);
+    hub->asked = true;
     json_autoptr answer = event_question_ask(
         question, hub->luxid, event_window_stream(hub->window), newest.at[EVENT_NOW],
         hub->rings && wants_record(hub) ? 0 : EVENT_WATCH_S, &error);
@@ -367,10 +369,13 @@ static void follow_task(void *data)
  * itself, and another one begins where it had begun. */
 static void follow_anew(struct event_hub *hub)
 {
+    if (hub->follows && !hub->asked)
+        return;
     struct round *round = g_new(struct round, 1);
     hub->left += hub->follows ? 1 : 0;
     *round = (struct round){hub, ++hub->round};
     hub->follows = true;
+    hub->asked = false;
     hub->refs++;
     task_spawn(hub->env->tasks, follow_task, round);
 }

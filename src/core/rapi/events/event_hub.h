@@ -11,7 +11,7 @@
 #include "proto/http/http.h"
 
 #define LIMIT_EVENT_READERS 1000
-#define EVENT_WATCH_S 5      /* of one call of WatchChanges */
+#define EVENT_WATCH_S 2      /* of one call of WatchChanges */
 #define EVENT_ALIVE_MS 10000 /* after which a reader to whom nothing happens hears that */
 #define EVENT_TEND_MS 2500   /* between two looks at who has to */
 #define EVENT_USERS_MS 20000 /* between two looks at who may still read */

@@ -348,8 +348,7 @@ static void test_many(struct queue_world *w)
     query_put_tag(w, WEB1, "a");
     for (guint i = 0; i < feeds->len; i++)
         check(w, feeds->pdata[i], "instance.changed ");
-    g_assert_cmpuint(rapi_calls(), <=,
-                     calls + 60); /* in 200 s, by one for all each 5 s, and users */
+    g_assert_cmpuint(rapi_calls(), <=, calls + 120); /* in 200 s, one for all each 2 s, and users */
     for (guint i = 0; i < feeds->len; i++)
         leave(feeds->pdata[i]);
     calls = rapi_calls();
