@@ -421,6 +421,7 @@ static struct rpc_request *request_new(struct fake_flight *flight, const struct 
     request->from_job = flight->job;
     request->stamp = flight->stamp;
     request->face = flight->from->world->face;
+    request->is_rest = flight->from->world->is_rest;
     request->args = json_incref(flight->args);
     request->answer = request_answer;
     request->carrier = flight;

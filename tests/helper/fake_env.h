@@ -21,6 +21,8 @@ void fake_world_free(struct fake_world *world);
 void fake_world_set_master(struct fake_world *world, const char *node_uuid);
 /* As whom luxid takes those that call it from now on; FACE_OWN at first. */
 void fake_set_face(struct fake_world *world, enum face face);
+/* Whether those are the REST daemon; not so at first. */
+void fake_set_rest(struct fake_world *world, bool is_rest);
 /* Which authority has signed the certificates of those who ask from now on (rpc_request.signed_by),
  * borrowed; NULL at first: nobody tells. */
 void fake_set_signed_by(struct fake_world *world, const char *fingerprint);

@@ -720,6 +720,11 @@ void fake_set_face(struct fake_world *world, enum face face)
     world->face = face;
 }
 
+void fake_set_rest(struct fake_world *world, bool is_rest)
+{
+    world->is_rest = is_rest;
+}
+
 void fake_hide_holders(struct fake_world *world)
 {
     world->holders_hidden = true;

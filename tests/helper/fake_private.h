@@ -106,6 +106,7 @@ struct fake_world {
     GPtrArray *signals; /* char * */
     bool holders_hidden;
     enum face face; /* of who calls luxid */
+    bool is_rest;   /* it is the REST daemon */
     const char *signed_by;
     char *master;
     char *fail_part;

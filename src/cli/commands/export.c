@@ -45,7 +45,7 @@ static bool keeps(const char *kind)
 
 /* Keys, and hashes of passwords. A document that may have them says so also where there is none: to
  * an import one that does not name them says nothing of them. */
-static const char *const secrets[] = {"rapi_user", "secret", "webhook", NULL};
+static const char *const secrets[] = {"rapi_user", "webhook", "secret", NULL};
 
 static void begin(void *data)
 {

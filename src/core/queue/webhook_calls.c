@@ -47,10 +47,11 @@ void webhook_calls_query(struct queue_context *context, struct rpc_request *requ
 
 static bool is_rest(struct rpc_request *request)
 {
-    if (!request->is_rest)
-        rpc_fail_new(request, FETTLE_ERROR_PERMISSION, "%s: is the REST daemon's to ask",
-                     request->name);
-    return request->is_rest;
+    if (request->is_rest)
+        return true;
+    rpc_fail_new(request, FETTLE_ERROR_PERMISSION, "%s: is the REST daemon's to ask",
+                 request->name);
+    return false;
 }
 
 /* Where our own daemons listen. */
