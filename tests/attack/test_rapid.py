@@ -6,6 +6,7 @@ import resource
 import socket
 import ssl
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
 import beside  # noqa: E402  pylint: disable=wrong-import-position
@@ -13,6 +14,7 @@ import e2e  # noqa: E402  pylint: disable=wrong-import-position
 import rest  # noqa: E402  pylint: disable=wrong-import-position
 from e2e import title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
+MINUTE_S = 60
 CROWD, ADDRESSES = (2000, 40) if e2e.LONG else (300, 10)
 HALVES = (b'', b'\x16', b'\x16\x03\x01\x02\x00\x01', b'GET / HTTP/1.1\r\n', b'\x80' * 100)
 lab = good = None
@@ -73,8 +75,10 @@ def test_guesses():
     guesser, codes = rest.Rest(lab), []
     with attacked() as attack:
         for number in range(ADDRESSES):
-            guesser.source = f'127.67.0.{number + 1}'
-            codes.append([guesser.ask('GET', '/2/info', user=f'alice:guess{index}')[0] for index in range(12)])
+            guesser.source, began = f'127.67.0.{number + 1}', time.monotonic()
+            of_address = [guesser.ask('GET', '/2/info', user=f'alice:guess{index}')[0] for index in range(12)]
+            if time.monotonic() - began < MINUTE_S:  # else it has begun anew
+                codes.append(of_address)
         attack.is_answered()
     assert all(of_address == [401] * 10 + [429] * 2 for of_address in codes), codes
 

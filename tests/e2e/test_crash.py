@@ -479,10 +479,10 @@ def count_points(operation):
     assert all(points[operation, process] for process in processes), points
 
 
-def chosen(count):
+def chosen(count, sample=SAMPLE):
     if e2e.LONG:
         return list(range(1, count + 1))
-    return sorted({max(1, round(count * (2 * i + 1) / (2 * SAMPLE))) for i in range(SAMPLE)})
+    return sorted({max(1, round(count * (2 * i + 1) / (2 * sample))) for i in range(sample)})
 
 
 def crash(operation, process, at):
@@ -508,10 +508,10 @@ def kill_near(kill_at, at):
     return kill_at(at) or (not e2e.LONG and any(kill_at(max(1, at * part // 3)) for part in (2, 1)))
 
 
-def walk(process, count, kill_at):
+def walk(process, count, kill_at, sample=SAMPLE):
     """kill_at(at), which says whether it came to that, at the chosen ones of so many points; the long run tells of all."""
     failures = []
-    reached, places = 0, chosen(count)
+    reached, places = 0, chosen(count, sample)
     for at in places:
         try:
             reached += kill_near(kill_at, at)
@@ -526,8 +526,10 @@ def walk(process, count, kill_at):
 
 
 def walker(operation, process, ids):
+    # What the processes of a job do around it is much the same in each operation.
+    sample = SAMPLE if operation in ('pair', 'create') else 1
     return title(f'/crash/{operation}/{process}#{ids}')(
-        lambda: walk(process, points[operation, process], lambda at: crash(operation, process, at)))
+        lambda: walk(process, points[operation, process], lambda at: crash(operation, process, at), sample))
 
 
 @title('/crash/count/pair')

@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import time
 
 import e2e
 import rest
@@ -275,10 +276,11 @@ def test_gzip():
 @title('/rapid/wrong-passwords-of-an-address')
 def test_barred():
     other = rest.Rest(lab)
-    other.source, other.user = '127.0.0.9', 'alice:wrong'
+    other.source, other.user, began = '127.0.0.9', 'alice:wrong', time.monotonic()
     codes = [other.ask('GET', '/2/info')[0] for _ in range(10)]
     code, headers, body = other.ask('GET', '/2/info', user='alice:one')
-    assert codes == [401] * 10 and (code, body['code']) == (429, 429) and 1 <= int(headers['Retry-After']) <= 60, (codes, code, headers, body)
+    if time.monotonic() - began < 60:  # else the minute was over
+        assert codes == [401] * 10 and (code, body['code']) == (429, 429) and 1 <= int(headers['Retry-After']) <= 60, (codes, code, headers, body)
     assert status('GET', '/2/info') == 200  # of another address
 
 

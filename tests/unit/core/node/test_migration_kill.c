@@ -164,7 +164,7 @@ static void test_killed_without_master(void)
 
 /* --- anything at any time --- */
 
-#define SEEDS (g_strcmp0(g_getenv("FETTLE_LONG"), "1") == 0 ? 300u : 100u)
+#define SEEDS (g_strcmp0(g_getenv("FETTLE_LONG"), "1") == 0 ? 300u : 50u)
 #define ROUNDS 5
 
 static const char *const calls[] = {"prepare",

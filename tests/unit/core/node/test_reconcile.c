@@ -507,7 +507,7 @@ static void test_killed_in_return(void)
 
 /* --- anything at any time --- */
 
-#define SEEDS (g_strcmp0(g_getenv("FETTLE_LONG"), "1") == 0 ? 1000u : 300u)
+#define SEEDS (g_strcmp0(g_getenv("FETTLE_LONG"), "1") == 0 ? 1000u : 150u)
 #define ROUNDS 6
 
 static const char *const calls[] = {
