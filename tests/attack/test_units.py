@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Daemons with the users, capabilities and system calls of their units, and no others: a guest from its beginning to its end there, and who
 asks REST. What a unit lacks shows here. The other suites of this folder run like this in the long suite (FETTLE_LAB_UNITS=1)."""
+import json
 import os
 import pwd
 import re
@@ -13,7 +14,7 @@ import e2e  # noqa: E402  pylint: disable=wrong-import-position
 import rest  # noqa: E402  pylint: disable=wrong-import-position
 import sandbox  # noqa: E402  pylint: disable=wrong-import-position
 import units  # noqa: E402  pylint: disable=wrong-import-position
-from e2e import title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
+from e2e import fettlelib, title, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
 lab = None
 
@@ -87,6 +88,34 @@ def test_rest():
     lab.run('rapi', 'user', 'add', 'alice', '--write', typed='one\n')
     wait_until('REST answers', lambda: is_answered(asked), 60)
     assert asked.get('/2/info')['master'] == 'node1'
+    lab.wait_job(asked.ask('PUT', '/2/tags?tag=of-alice')[2])
+    uid = int(status_of(asked.daemon()['pid'])['Uid'].split()[0])
+    assert uid != 0
+    invite = {'OP_ID': 'OP_NODE_INVITE', 'node_name': 'node9', 'primary_ip': '192.0.2.9', 'secret_hash': '0' * 64}
+    for user in ({}, {'user': 'rapi:alice'}, {'user': 'rapi:nobody-at-all'}):
+        said = said_as(uid, {'method': 'SubmitJob', 'args': [[invite]], **user})
+        assert said['success'] is False and 'ops[0].OP_ID: OP_NODE_INVITE is not taken of the REST daemon' in str(said['result']), (user, said)
+
+
+def said_as(uid, request):
+    """What luxid answers a process of that user."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            frames = fettlelib.Frames(os.path.join(lab.root('node1'), 'run', 'luxid.sock'))
+            frames.send(request)
+            os.write(writing, json.dumps(frames.receive()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding='utf-8') as file:
+        text = file.read()
+    os.waitpid(child, 0)
+    return json.loads(text)
 
 
 def is_answered(asked):

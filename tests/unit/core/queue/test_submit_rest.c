@@ -80,7 +80,6 @@ static void test_users_of_rest(struct queue_world *w)
                     words);
     g_assert_true(json_is_true(json_array_get(json_array_get(many.result, 1), 0)));
     json_decref(many.result);
-    json_autoptr jobs = json_object();
     for (guint64 id = 1; id <= 4; id++) {
         record_autoptr(job) record = queue_record(w, id);
         g_assert_nonnull(record);
