@@ -3,6 +3,7 @@
 #include "io/crash.h"
 #include "io/loop.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -323,6 +324,25 @@ static bool append_path(const char *path, const char *data, size_t len, bool syn
     return ok && (!sync || sync_folder_of(path, error));
 }
 
+/* Its user may be younger than what was put there for him. Of a folder of ours alone: what somebody
+ * else has in his may be another name of a file that is none of his. */
+static bool give_files(const char *path, gid_t gid)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    struct stat about;
+    bool ok = folder != NULL;
+    while (ok && (entry = readdir(folder)) != NULL) {
+        if (fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(about.st_mode) && about.st_uid == geteuid() && about.st_gid != gid)
+            ok = fchownat(dirfd(folder), entry->d_name, (uid_t)-1, gid, AT_SYMLINK_NOFOLLOW) == 0 ||
+                 errno == ENOENT;
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return ok;
+}
+
 bool files_give_folder(const char *path, guint mode, guint32 uid, guint32 gid, GError **error)
 {
     struct stat about;
@@ -333,6 +353,8 @@ bool files_give_folder(const char *path, guint mode, guint32 uid, guint32 gid, G
         ok = lchown(path, uid, gid) == 0;
     if (ok && (about.st_mode & 07777) != mode)
         ok = chmod(path, mode) == 0;
+    if (ok && uid == geteuid())
+        ok = give_files(path, gid);
     return ok || files_error("give to its user", path, error);
 }
 

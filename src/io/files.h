@@ -57,7 +57,7 @@ bool files_give_path(const char *path, const char *data, size_t len, guint32 uid
 /* A folder and those above it that are missing, each made with that very mode (SAF-107). One that
  * is there keeps its own. */
 bool files_make_folder(const char *path, guint mode, GError **error);
-/* A folder with that mode, of that user and group, also one that is there. */
+/* A folder with that mode, of that user and group; one of ours with our files, if it is there. */
 bool files_give_folder(const char *path, guint mode, guint32 uid, guint32 gid, GError **error);
 bool files_remove_path(const char *path, bool sync, GError **error);
 char *files_read_path(const char *path, size_t max, size_t *ret_len, GError **error);

@@ -531,6 +531,40 @@ static void test_give(struct fixture *fixture, gconstpointer unused)
     assert_error(&error, STORAGE, "cannot create /proc/nonexistent/.key.");
 }
 
+static gid_t group_of(const char *path)
+{
+    struct stat info;
+    g_assert_cmpint(lstat(path, &info), ==, 0);
+    return info.st_gid;
+}
+
+/* What was there before its user was is his group's with the folder; what is somebody else's, or
+ * elsewhere, is not. */
+static void test_give_folder(struct fixture *fixture, gconstpointer unused)
+{
+    gid_t ours = getegid(), theirs = geteuid() == 0 ? 64100 : ours;
+    g_autofree char *folder = g_build_filename(fixture->paths->run, "given", NULL);
+    g_autofree char *pem = g_build_filename(folder, "pem", NULL);
+    g_autofree char *strange = g_build_filename(folder, "strange", NULL);
+    g_autofree char *link = g_build_filename(folder, "link", NULL);
+    g_autofree char *elsewhere = g_build_filename(fixture->paths->run, "elsewhere", NULL);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(files_give_folder(folder, 0750, geteuid(), ours, &error));
+    g_assert_true(g_file_set_contents(pem, "old", 3, NULL));
+    g_assert_true(g_file_set_contents(strange, "old", 3, NULL));
+    g_assert_true(g_file_set_contents(elsewhere, "old", 3, NULL));
+    g_assert_cmpint(symlink(elsewhere, link), ==, 0);
+    if (geteuid() == 0)
+        g_assert_cmpint(chown(strange, 64101, ours), ==, 0);
+    g_assert_true(files_give_folder(folder, 0750, geteuid(), theirs, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(group_of(folder), ==, theirs);
+    g_assert_cmpuint(group_of(pem), ==, theirs);
+    g_assert_cmpuint(group_of(strange), ==, ours);
+    g_assert_cmpuint(group_of(elsewhere), ==, ours);
+    g_assert_cmpuint(group_of(link), ==, ours);
+}
+
 static void test_watch(struct fixture *fixture, gconstpointer unused)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
@@ -569,6 +603,7 @@ int main(int argc, char **argv)
     g_test_add_func("/files/crash-environment", test_crash_environment);
     ADD("/files/unforeseen-names#SAF-104", test_unforeseen);
     ADD("/files/given-to-another-user#SAF-104", test_give);
+    ADD("/files/folder-given-to-another-user#SAF-107", test_give_folder);
     ADD("/files/paths", test_paths);
     ADD("/files/left-of-keys#SAF-94", test_left);
     ADD("/files/node-config", test_node_config);
