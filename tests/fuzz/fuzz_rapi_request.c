@@ -33,7 +33,8 @@ static const char *const results[] = {
     "[[",
     "{\"serial\":3,\"volume_group_name\":null}",
     "{\"stream\":\"" NODE "\",\"serial\":3,\"anew\":false,\"changes\":[[\"job\",\"1\",[[0,1],[0,"
-    "\"x\"]],2],[\"node\",\"n\",null],[\"event\",\"e\",[]],[7]],\"data\":[[[0,\"u\"],[0,3]]]}",
+    "\"x\"]]],[\"node\",\"n\",null],[\"event\",\"e\",[]],[7]],\"serials\":[2],\"data\":[[[0,\"u\"],"
+    "[0,3]]]}",
 };
 
 static char *call_text(struct rapi_luxid *luxid, enum face face, const char *method, json_t *args,

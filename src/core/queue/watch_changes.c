@@ -105,13 +105,14 @@ void watch_changes_free(struct watches *watches)
 
 /* --- answers --- */
 
-/* `changes` is stolen; `why` NULL: the client can go on from where it was. */
+/* `changes` and `serials`, those of each, are stolen; `why` NULL: the client can go on from where
+ * it was. */
 static json_t *make_answer(const struct watches *watches, guint64 serial, const char *why,
-                           json_t *changes)
+                           json_t *changes, json_t *serials)
 {
-    return json_make("{ss, sI, sb, ss, so}", "stream", watches->stream, "serial",
+    return json_make("{ss, sI, sb, ss, so, so}", "stream", watches->stream, "serial",
                      (json_int_t)serial, "anew", (int)(why != NULL), "why", why ?: "", "changes",
-                     changes);
+                     changes, "serials", serials);
 }
 
 static json_t *make_row(struct query_source *source, const GPtrArray *fields, const void *object)
@@ -125,7 +126,7 @@ static json_t *make_row(struct query_source *source, const GPtrArray *fields, co
     return row;
 }
 
-/* [kind, key, row or null, serial]. */
+/* [kind, key, row or null]. */
 static json_t *make_change(const struct watches *watches, struct query_source *source,
                            const struct entry *entry, const GPtrArray *fields)
 {
@@ -133,8 +134,7 @@ static json_t *make_change(const struct watches *watches, struct query_source *s
     g_autofree void *made = NULL;
     const void *object = watch_changes_kinds_row(&world, entry->kind, entry->key, &made);
     json_t *row = object ? make_row(source, fields, object) : json_null();
-    return json_make("[s, s, o, I]", watch_changes_kinds_name(entry->kind), entry->key, row,
-                     (json_int_t)entry->serial);
+    return json_make("[s, s, o]", watch_changes_kinds_name(entry->kind), entry->key, row);
 }
 
 /* The oldest entry behind a serial; NULL: none. */
@@ -149,9 +149,9 @@ static GList *first_after(const struct watches *watches, guint64 serial)
     return first;
 }
 
-/* What is new to the client, as much of it as goes into one answer; `ret_serial`: what it knows
- * then. */
-static json_t *collect(const struct watch *watch, guint64 *ret_serial)
+/* What is new to the client, as much of it as goes into one answer, and `serials`, of each;
+ * `ret_serial`: what it knows then. */
+static json_t *collect(const struct watch *watch, json_t *serials, guint64 *ret_serial)
 {
     const struct watches *watches = watch->watches;
     struct query_source source = {.queries = &watches->context->queries,
@@ -170,6 +170,7 @@ static json_t *collect(const struct watch *watch, guint64 *ret_serial)
                 (json_array_size(changes) > 0 && bytes > LIMIT_WATCH_BYTES))
                 break;
             json_array_append(changes, change);
+            json_array_append_new(serials, json_integer((json_int_t)entry->serial));
         }
         *ret_serial = entry->serial;
     }
@@ -180,7 +181,8 @@ static json_t *collect(const struct watch *watch, guint64 *ret_serial)
 static void begin_anew(struct watch *watch, const char *why)
 {
     const struct watches *watches = watch->watches;
-    rpc_answer(watch->request, make_answer(watches, watches->newest, why, json_array()));
+    rpc_answer(watch->request,
+               make_answer(watches, watches->newest, why, json_array(), json_array()));
     watch_free(watch);
 }
 
@@ -202,13 +204,14 @@ static bool answer(struct watch *watch, bool late)
         return true;
     }
     guint64 serial;
-    json_t *changes = collect(watch, &serial);
+    json_autoptr serials = json_array();
+    json_t *changes = collect(watch, serials, &serial);
     if (json_array_size(changes) == 0 && !late) {
         json_decref(changes);
         watch->serial = serial; /* nothing of interest up to there: it never falls behind */
         return false;
     }
-    rpc_answer(watch->request, make_answer(watches, serial, NULL, changes));
+    rpc_answer(watch->request, make_answer(watches, serial, NULL, changes, json_steal(&serials)));
     watch_free(watch);
     return true;
 }
@@ -227,7 +230,8 @@ static void gone_cb(struct rpc_request *request, void *data)
 {
     struct watch *watch = data;
     g_ptr_array_remove_fast(watch->watches->waiting, watch);
-    rpc_answer(request, make_answer(watch->watches, watch->serial, NULL, json_array()));
+    rpc_answer(request,
+               make_answer(watch->watches, watch->serial, NULL, json_array(), json_array()));
     watch_free(watch);
 }
 

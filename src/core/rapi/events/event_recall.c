@@ -54,13 +54,12 @@ json_t *event_question_ask(const struct event_question *question, struct rapi_lu
                        wait_s * 1000 + PATIENCE_MS, error);
 }
 
-static void take_change(const struct event_question *question, const json_t *change,
-                        guint64 otherwise, struct event_window *window, bool *ret_rings)
+static void take_change(const struct event_question *question, const json_t *change, guint64 serial,
+                        struct event_window *window, bool *ret_rings)
 {
     const char *name = json_string_value(json_array_get(change, 0));
     const struct event_kind_row *kind = name ? event_kind_find(name) : NULL;
     const char *key = json_string_value(json_array_get(change, 1));
-    guint64 serial = (guint64)json_integer_value(json_array_get(change, 3));
     if (!kind || !key || !question->fields[kind - event_kind_rows])
         return;
     if (kind->on_record) {
@@ -70,19 +69,22 @@ static void take_change(const struct event_question *question, const json_t *cha
     event_window_put(window,
                      &(struct event_row){.kind = kind,
                                          .key = key,
-                                         .serial = serial ? serial : otherwise,
+                                         .serial = serial,
                                          .cells = json_array_get(change, 2),
                                          .fields = question->fields[kind - event_kind_rows]});
 }
 
+/* A luxid of before tells one serial for all. */
 void event_question_take(const struct event_question *question, const json_t *answer,
                          struct event_window *window, bool *ret_rings)
 {
-    guint64 serial = (guint64)json_integer_value(json_object_get(answer, "serial"));
+    json_t *serials = json_object_get(answer, "serials"), *change;
     size_t i;
-    json_t *change;
-    json_array_foreach(json_object_get(answer, "changes"), i, change)
-        take_change(question, change, serial, window, ret_rings);
+    json_array_foreach(json_object_get(answer, "changes"), i, change) {
+        json_t *serial = json_array_get(serials, i);
+        serial = serial ? serial : json_object_get(answer, "serial");
+        take_change(question, change, (guint64)json_integer_value(serial), window, ret_rings);
+    }
 }
 
 /* --- from before the window --- */

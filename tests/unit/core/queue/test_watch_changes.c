@@ -27,19 +27,18 @@ static json_t *watch_args(const struct client *client, double timeout)
                      client->serial, timeout);
 }
 
-/* Without the serials of changes, each of which is a place to go on from. */
-static json_t *changes_of(json_t *answer, json_int_t from)
+/* Each change has its own, which is a place to go on from. */
+static void check_serials(const json_t *answer, json_int_t from)
 {
-    json_t *changes = json_object_get(answer, "changes"), *change;
+    json_t *serials = json_object_get(answer, "serials"), *serial;
     size_t i;
-    json_array_foreach(changes, i, change) {
-        json_int_t serial = json_integer_value(json_array_get(change, 3));
-        g_assert_cmpint(serial, >, from);
-        g_assert_cmpint(serial, <=, json_integer_value(json_object_get(answer, "serial")));
-        from = serial;
-        json_array_remove(change, 3);
+    g_assert_cmpuint(json_array_size(serials), ==,
+                     json_array_size(json_object_get(answer, "changes")));
+    json_array_foreach(serials, i, serial) {
+        g_assert_cmpint(json_integer_value(serial), >, from);
+        from = json_integer_value(serial);
     }
-    return json_incref(changes);
+    g_assert_cmpint(from, <=, json_integer_value(json_object_get(answer, "serial")));
 }
 
 /* The changes, of which the client knows then; `why` NULL: it must not have to begin anew. */
@@ -52,11 +51,11 @@ static json_t *take(struct client *client, json_t *answer, const char *why)
     g_assert_cmpstr(json_string_value(json_object_get(answer, "why")), ==, why ?: "");
     g_strlcpy(client->stream, json_string_value(json_object_get(answer, "stream")),
               sizeof(client->stream));
-    json_int_t before = why != NULL ? 0 : client->serial;
+    check_serials(answer, why != NULL ? 0 : client->serial);
     client->serial = json_integer_value(json_object_get(answer, "serial"));
     if (why != NULL)
         g_assert_cmpuint(json_array_size(json_object_get(answer, "changes")), ==, 0);
-    return changes_of(answer, before);
+    return json_incref(json_object_get(answer, "changes"));
 }
 
 static json_t *ask(struct client *client, double timeout, const char *why)
@@ -707,7 +706,6 @@ static void follower_look(struct follower *follower, double timeout)
     g_assert_no_error(error);
     g_strlcpy(client->stream, json_string_value(json_object_get(answer, "stream")),
               sizeof(client->stream));
-    json_int_t before = client->serial;
     client->serial = json_integer_value(json_object_get(answer, "serial"));
     if (json_is_true(json_object_get(answer, "anew"))) {
         json_decref(follower->copy);
@@ -719,11 +717,7 @@ static void follower_look(struct follower *follower, double timeout)
             g_strdup_printf("%s %s", json_string_value(json_array_get(change, 0)),
                             json_string_value(json_array_get(change, 1)));
         json_t *row = json_array_get(change, 2);
-        json_int_t serial = json_integer_value(json_array_get(change, 3));
 
-        g_assert_cmpint(serial, >, before); /* whoever has got so far can go on from there */
-        g_assert_cmpint(serial, <=, client->serial);
-        before = serial;
         if (json_is_null(row))
             json_object_del(follower->copy, name);
         else
