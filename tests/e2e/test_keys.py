@@ -107,7 +107,8 @@ class Old:
         """At the node daemon there, which says whom it refuses; of one that it lets in it ends what makes no sense."""
         words = ['-connect', f'{fettlelib.address(int(node[4:]))}:1811', '-cert', f'{self.folder}/node.crt', '-key', f'{self.folder}/node.key',
                  '-quiet']
-        subprocess.run(['timeout', '60', *lab.exec_words(by, 'openssl', 's_client', *words)], input='{}\x03', capture_output=True, text=True, check=False)
+        subprocess.run(['timeout', '60', *lab.exec_words(by, 'openssl', 's_client', *words)], input='{}\x03', capture_output=True, text=True,
+                       check=False)
 
     def is_let_in(self, node):
         before = self.refusals(node)
