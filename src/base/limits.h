@@ -64,8 +64,8 @@
 #define LIMIT_WEBHOOK_NAME 64
 #define LIMIT_WEBHOOK_URL 1024   /* characters */
 #define LIMIT_WEBHOOK_SECRET 256 /* likewise */
+/* Each is a word of events, or the beginning of one. */
 #define LIMIT_WEBHOOK_PATTERNS 32
-#define LIMIT_WEBHOOK_PATTERN 64 /* characters of one */
 #define LIMIT_WEBHOOK_ALLOW 64   /* networks of webhook_allow */
 #define LIMIT_WEBHOOK_ALLOW_CHARS 1024
 #define LIMIT_WEBHOOK_SAID 256     /* characters of what a receiver said */

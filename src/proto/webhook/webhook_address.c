@@ -13,7 +13,7 @@
 struct address {
     guint8 bytes[BITS / 8];
 };
-struct network {
+struct ip_network {
     struct address first;
     guint bits;
 };
@@ -30,7 +30,7 @@ static bool read_address(const char *text, struct address *ret_address, bool *re
     return true;
 }
 
-static bool read_network(const char *text, struct network *ret_network)
+static bool read_network(const char *text, struct ip_network *ret_network)
 {
     g_auto(GStrv) parts = g_strsplit(text, "/", 2);
     guint64 bits = 0;
@@ -46,7 +46,7 @@ static bool read_network(const char *text, struct network *ret_network)
     return true;
 }
 
-static bool is_in(const struct address *address, const struct network *network)
+static bool is_in(const struct address *address, const struct ip_network *network)
 {
     guint whole = network->bits / 8, rest = network->bits % 8;
     guint8 mask = (guint8)(0xff << (8 - rest));
@@ -56,7 +56,7 @@ static bool is_in(const struct address *address, const struct network *network)
 
 bool webhook_network_check(const char *text, GError **error)
 {
-    struct network network;
+    struct ip_network network;
     if (read_network(text, &network))
         return true;
     fettle_set_error(error, WRONG_INPUT,
@@ -68,7 +68,7 @@ bool webhook_network_check(const char *text, GError **error)
 static bool is_in_any(const struct address *address, const GPtrArray *networks)
 {
     for (guint i = 0; i < networks->len; i++) {
-        struct network network;
+        struct ip_network network;
         if (read_network(networks->pdata[i], &network) && is_in(address, &network))
             return true;
     }
@@ -89,7 +89,7 @@ static bool is_special(const struct address *address)
         "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4",
         "::/128",    "::1/128",     "fe80::/10",      "fec0::/10",   "ff00::/8"};
     for (size_t i = 0; i < G_N_ELEMENTS(special); i++) {
-        struct network network;
+        struct ip_network network;
         if (read_network(special[i], &network) && is_in(address, &network))
             return true;
     }
@@ -105,7 +105,7 @@ static bool stands_for(const struct address *address, struct address *ret_four)
         guint at;
     } forms[] = {{"::/96", 12}, {"64:ff9b::/96", 12}, {"2002::/16", 2}};
     for (size_t i = 0; i < G_N_ELEMENTS(forms); i++) {
-        struct network network;
+        struct ip_network network;
         bool four;
         if (!read_network(forms[i].network, &network) || !is_in(address, &network))
             continue;
