@@ -66,7 +66,7 @@
 #define LIMIT_WEBHOOK_SECRET 256 /* likewise */
 /* Each is a word of events, or the beginning of one. */
 #define LIMIT_WEBHOOK_PATTERNS 32
-#define LIMIT_WEBHOOK_ALLOW 64   /* networks of webhook_allow */
+#define LIMIT_WEBHOOK_ALLOW 64 /* networks of webhook_allow */
 #define LIMIT_WEBHOOK_ALLOW_CHARS 1024
 #define LIMIT_WEBHOOK_SAID 256     /* characters of what a receiver said */
 #define LIMIT_WEBHOOK_BODY KIB(64) /* bytes of one event */
