@@ -62,7 +62,7 @@ ROWS = {
     'policy': [{'kind': 'nodegroup', 'name': 'default', 'policy': 'failover', 'state': 'suspended', 'type': 'fix-storage', 'tags': [], 'until': AT}],
 }
 # Lists of no fixed length stand in these, whose tables are folded on a terminal; a row in a pipe is whole.
-LISTS = {('lock', 'waiters'), ('queue', 'filter list'), ('metrics', 'list')}
+LISTS = {('lock', 'waiters'), ('queue', 'filter list'), ('metrics', 'list'), ('webhook', 'list')}
 # These ask luxid something else, or nobody.
 OTHERS = {('tag', 'list'): ['node', 'node1'], ('cluster', 'keys'): [], ('metrics', 'list'): [], ('rapi', 'user list'): [], ('webhook', 'list'): []}
 FOUND = {'node': None, 'notes': [], 'problems': ['node node10: fettle-wconfd does not answer', 'node node10: its copy is behind', 'node node11: does not answer',
