@@ -406,6 +406,8 @@ static void take_away(struct work *work, const struct kind_rule *rule)
             continue;
         }
         say(work->import->lines, "remove %s", subject);
+        if (!strcmp(rule->kind, "webhook") && config_get(work->now, "webhook_mark", key, NULL))
+            g_ptr_array_add(work->import->changes, config_delete(work->now, "webhook_mark", key));
         g_ptr_array_add(work->import->changes, config_delete(work->now, rule->kind, key));
     }
 }

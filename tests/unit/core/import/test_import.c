@@ -300,6 +300,30 @@ static void test_secrets_are_not_told(void)
     tear_down();
 }
 
+/* What nobody refers to any more goes with it. */
+static void test_webhook_goes_with_its_mark(void)
+{
+    set_up();
+    g_autoptr(GPtrArray) made = changes_of(
+        put("webhook", PAGER, 1, webhook("s")),
+        put("webhook_mark", PAGER, 1, json_make("{ss sI}", "uuid", PAGER, "serial", (json_int_t)7)),
+        NULL);
+    for (guint i = 0; i < made->len; i++)
+        g_assert_true(config_apply(now, made->pdata[i], NULL));
+    json_autoptr doc = without_own(document());
+    json_object_clear(json_object_get(json_object_get(doc, "objects"), "webhook"));
+    json_object_del(json_object_get(doc, "objects"), "webhook_mark");
+    g_autoptr(import_t) import = import_new();
+    g_assert_true(import_document(import, now, doc, NULL));
+    assert_says(joined("", import->problems), "");
+    assert_says(joined("", import->lines), "remove webhook pager\n");
+    for (guint i = 0; i < import->changes->len; i++)
+        g_assert_true(config_apply(now, import->changes->pdata[i], NULL));
+    g_assert_cmpuint(config_count(now, "webhook"), ==, 0);
+    g_assert_cmpuint(config_count(now, "webhook_mark"), ==, 0);
+    tear_down();
+}
+
 static void test_bad_job_filters(void)
 {
     set_up();
@@ -663,6 +687,7 @@ int main(int argc, char **argv)
     g_test_add_func("/import/job-filters#FUT-13", test_job_filters);
     g_test_add_func("/import/rest-users", test_rest_users);
     g_test_add_func("/import/secrets-are-not-told", test_secrets_are_not_told);
+    g_test_add_func("/import/webhook-goes-with-its-mark", test_webhook_goes_with_its_mark);
     g_test_add_func("/import/job-filters/bad#FUT-13", test_bad_job_filters);
     g_test_add_func("/import/job-filters/too-many#FUT-13", test_too_many_job_filters);
     g_test_add_func("/import/nothing-changed", test_same);
