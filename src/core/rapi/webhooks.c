@@ -180,11 +180,21 @@ static void test(struct hook *hook)
     g_free(said.text);
 }
 
+static bool is_further(const struct webhook_mark *mark, guint64 serial, const char *after)
+{
+    return mark->serial > serial || (mark->serial == serial && strcmp(mark->after, after) > 0);
+}
+
+/* Another master may have been further meanwhile: a mark never goes back. */
 static void taken(struct hook *hook, const json_t *event, const char *said)
 {
     struct webhook_mark *mark = hook->mark;
-    mark->serial = (guint64)json_integer_value(json_object_get(event, "serial"));
-    text_set(&mark->after, json_string_value(json_object_get(event, "after")));
+    guint64 serial = (guint64)json_integer_value(json_object_get(event, "serial"));
+    const char *after = json_string_value(json_object_get(event, "after"));
+    if (!is_further(mark, serial, after)) {
+        mark->serial = serial;
+        text_set(&mark->after, after);
+    }
     mark->round = hook->webhook->round;
     mark->waited_s = 0;
     mark->failing = false;
@@ -330,13 +340,6 @@ static void add_hook(struct webhooks *all, struct webhook *webhook, struct webho
     task_spawn(all->env->tasks, hook_task, hook);
 }
 
-/* Another master has been here meanwhile, and was further. */
-static bool is_further(const struct webhook_mark *one, const struct webhook_mark *than)
-{
-    return one->serial > than->serial ||
-           (one->serial == than->serial && strcmp(one->after, than->after) > 0);
-}
-
 static bool are_same(const GPtrArray *one, const GPtrArray *other)
 {
     bool same = one->len == other->len;
@@ -359,7 +362,7 @@ static void renew_hook(struct hook *hook, struct webhook *webhook, struct webhoo
 {
     bool others = !are_same(webhook->events, hook->webhook->events);
     bool round = webhook->round != hook->webhook->round;
-    bool further = mark && is_further(mark, hook->mark);
+    bool further = mark && is_further(mark, hook->mark->serial, hook->mark->after);
     g_hash_table_steal(hook->all->hooks, webhook->uuid);
     webhook_free(hook->webhook);
     hook->webhook = webhook;

@@ -480,6 +480,24 @@ static void test_zombie(struct fixture *f, gconstpointer unused)
     g_assert_cmpuint(f->received->len, >=, 100);
 }
 
+/* Another master was further while a receiver thought: what he delivered does not come again. */
+static void test_mark_never_goes_back(struct fixture *f, gconstpointer unused)
+{
+    json_t *row = add(f, PAGER, "pager.example", "*");
+    fake_advance(f->world, 12 * SECONDS);
+    f->answer_ms = 4 * SECONDS;
+    for (guint i = 0; i < 3; i++)
+        happens(f, "job.error");
+    fake_advance(f->world, 2 * SECONDS);
+    g_assert_cmpuint(f->received->len, ==, 1); /* and is not answered yet */
+    json_object_set_new(row, "mark",
+                        json_make("{ss sI ss}", "uuid", PAGER, "serial", f->serial, "after", "~"));
+    fake_advance(f->world, 60 * SECONDS);
+    g_assert_cmpuint(f->received->len, ==, 1);
+    g_assert_cmpint(number_of(mark_of(row), "serial"), ==, f->serial);
+    g_assert_cmpstr(text_of(mark_of(row), "after"), ==, "~");
+}
+
 static void test_orderly_end(struct fixture *f, gconstpointer unused)
 {
     const json_t *row = add(f, PAGER, "pager.example", "*");
@@ -618,6 +636,7 @@ int main(int argc, char **argv)
     ADD("others-go-on", test_others_go_on);
     ADD("masters-die", test_masters_die);
     ADD("zombie", test_zombie);
+    ADD("mark-never-goes-back", test_mark_never_goes_back);
     ADD("orderly-end", test_orderly_end);
     ADD("addresses", test_addresses);
     ADD("hanging-name", test_hanging_name);
