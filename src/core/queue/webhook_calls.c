@@ -76,6 +76,7 @@ static json_t *allowed(const struct cluster *cluster)
     return networks;
 }
 
+/* Its serial is that of what happened last: while that stands nobody asks what has happened. */
 void webhook_calls_take(struct queue_context *context, struct rpc_request *request)
 {
     const struct config *config = follow_config(context->follow);
@@ -83,7 +84,7 @@ void webhook_calls_take(struct queue_context *context, struct rpc_request *reque
     if (is_rest(request))
         rpc_answer(request,
                    json_make("{sI sI ss so so so}", "history", (json_int_t)config_history(config),
-                             "serial", (json_int_t)config_serial(config), "cluster",
+                             "serial", (json_int_t)context->happened, "cluster",
                              cluster ? cluster->uuid : "", "refused", refused(config), "allowed",
                              allowed(cluster), "webhooks", list(config, true)));
 }

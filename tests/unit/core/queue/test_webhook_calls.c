@@ -130,6 +130,29 @@ static void test_more(struct queue_world *w)
     g_assert_true(json_is_false(json_object_get(rest, "more")));
 }
 
+static json_int_t told_serial(struct queue_world *w)
+{
+    json_autoptr taken = call(w, "TakeWebhooks", json_array());
+    return number_of(taken, "serial");
+}
+
+/* While what is told stands, nobody goes through all jobs and decisions. */
+static void test_nothing_happens(struct queue_world *w)
+{
+    fake_set_rest(w->world, true);
+    put_pager(w, 0);
+    json_int_t before = told_serial(w);
+    put_pager(w, 1);
+    guint64 job = queue_submit_running(w);
+    g_assert_cmpint(told_serial(w), ==, before);
+    queue_job_dies(w, job);
+    json_int_t ended = told_serial(w);
+    g_assert_cmpint(ended, >, before);
+    query_put_decision(w, 1, 5, "act", "none");
+    fake_settle(w->world);
+    g_assert_cmpint(told_serial(w), >, ended);
+}
+
 /* --- marks --- */
 
 static void keep(struct queue_world *w, const char *uuid, json_int_t serial, json_int_t round,
@@ -215,9 +238,13 @@ static void test_failing_is_told_by_verify(struct queue_world *w)
     g_assert_null(strstr(later, "webhook"));
 }
 
-static void (*const tests[])(struct queue_world *w) = {
-    test_secrets, test_happened,          test_more,
-    test_marks,   test_one_alert_a_round, test_failing_is_told_by_verify};
+static void (*const tests[])(struct queue_world *w) = {test_secrets,
+                                                       test_happened,
+                                                       test_more,
+                                                       test_nothing_happens,
+                                                       test_marks,
+                                                       test_one_alert_a_round,
+                                                       test_failing_is_told_by_verify};
 
 static void run(const void *data)
 {
@@ -228,7 +255,7 @@ static void run(const void *data)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"secrets", "happened",  "more",
+    static const char *const names[] = {"secrets", "happened",  "more",  "nothing",
                                         "marks",   "one-alert", "verify"};
     g_test_init(&argc, &argv, NULL);
     for (guint i = 0; i < G_N_ELEMENTS(tests); i++) {
