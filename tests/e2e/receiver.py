@@ -3,6 +3,7 @@ FOLDER/mode says how it behaves."""
 import http.server
 import json
 import os
+import socket
 import socketserver
 import sys
 import threading
@@ -82,6 +83,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
     allow_reuse_address = True
+    address_family = socket.AF_INET6 if ':' in ADDRESS else socket.AF_INET
 
     def handle_error(self, *_):  # pylint: disable=arguments-differ
         pass
