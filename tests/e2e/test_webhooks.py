@@ -83,7 +83,7 @@ def happened():
     """Ids of jobs in the order of their ends."""
     found, place = [], [0, '']
     while True:
-        events = lab.call('QueryHappened', [*place, ['job.*']])['events']
+        events = lab.call('QueryHappened', *place, ['job.*'])['events']
         if not events:
             return found
         found += [one['id'] for one in events]
