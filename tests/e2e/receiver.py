@@ -1,4 +1,5 @@
-"""A receiver of webhooks: ADDRESS PORT FOLDER. What it took is a line of FOLDER/taken: id, type, signature, body. FOLDER/mode says how it behaves."""
+"""A receiver of webhooks: ADDRESS PORT FOLDER. What it took is a line of FOLDER/taken: id, type, signature, content type, body, path.
+FOLDER/mode says how it behaves."""
 import http.server
 import json
 import os
@@ -10,7 +11,7 @@ import time
 
 ADDRESS, PORT, FOLDER = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 LOCK = threading.Lock()
-HANG_S = 30  # a client that is still there then has no bound of its own
+HANG_S = 120  # a client that is still there then has no bound of its own
 
 
 def mode():
@@ -42,7 +43,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
     def do_status(self, how, event, body):
         if how == 'ok':
-            note('taken', [event['id'], event['type'], self.headers['Webhook-Signature'], self.headers['Content-Type'], body])
+            note('taken', [event['id'], event['type'], self.headers['Webhook-Signature'], self.headers['Content-Type'], body, self.path])
         self.send_response(204 if how == 'ok' else int(how))
         if how == '301':
             self.send_header('Location', f'http://{ADDRESS}:{PORT}/elsewhere')

@@ -1,6 +1,6 @@
 /*
  * What is deleted is not referred to any more: by instances, reservations, networks, tags, back
- * ends and what is on them; see invariants.h.
+ * ends and what is on them, marks of webhooks; see invariants.h.
  */
 #include <string.h>
 
@@ -231,6 +231,9 @@ bool invariants_deleted(const struct config *config, const struct config_delta *
         return volume_type_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "volume"))
         return volume_unused(config, delta->before, error);
+    if (!strcmp(delta->kind, "webhook"))
+        return !config_get(config, "webhook_mark", delta->key, NULL) ||
+               still_used("webhook", delta->key, delta->before, "webhook_mark", delta->key, error);
     if (!strcmp(delta->kind, "storage_service"))
         return storage_service_unused(config, delta->before, error);
     if (!strcmp(delta->kind, "replica")) {

@@ -214,8 +214,15 @@ static char *subject_of(const struct work *work, const char *kind, const char *k
     return g_strdup_printf("tag %s of %s %s", text, of, owner_name ? owner_name : uuid);
 }
 
-/* "memory: 128 -> 256, vcpus: 1 -> 2" */
-static char *differences(const json_t *before, const json_t *after)
+/* What nobody may read who sees what was imported. */
+static bool is_secret(const char *field)
+{
+    static const char *const fields[] = {"hash", "secret", NULL};
+    return g_strv_contains(fields, field);
+}
+
+/* "memory: 128 -> 256, vcpus: 1 -> 2, secret: another one" */
+static char *differences(const struct kind_rule *rule, const json_t *before, const json_t *after)
 {
     GString *text = g_string_new(NULL);
     const char *field;
@@ -224,9 +231,14 @@ static char *differences(const json_t *before, const json_t *after)
         json_t *old = json_object_get(before, field);
         if (json_equal(old, value))
             continue;
+        g_string_append_printf(text, "%s%s: ", text->len ? ", " : "", field);
+        if (rule->secret && is_secret(field)) {
+            g_string_append(text, "another one");
+            continue;
+        }
         g_autofree char *from = value_text(old);
         g_autofree char *to = value_text(value);
-        g_string_append_printf(text, "%s%s: %s -> %s", text->len ? ", " : "", field, from, to);
+        g_string_append_printf(text, "%s -> %s", from, to);
     }
     return g_string_free(text, FALSE);
 }
@@ -344,7 +356,7 @@ static void lay_over(struct work *work, const struct kind_rule *rule, const char
         keep_reality(work, rule, subject, before, after);
         if (json_equal(before, after))
             return;
-        g_autofree char *what = differences(before, after);
+        g_autofree char *what = differences(rule, before, after);
         say(work->import->lines, "change %s: %s", subject, what);
     } else {
         if (!strcmp(rule->kind, "instance"))
@@ -394,6 +406,8 @@ static void take_away(struct work *work, const struct kind_rule *rule)
             continue;
         }
         say(work->import->lines, "remove %s", subject);
+        if (!strcmp(rule->kind, "webhook") && config_get(work->now, "webhook_mark", key, NULL))
+            g_ptr_array_add(work->import->changes, config_delete(work->now, "webhook_mark", key));
         g_ptr_array_add(work->import->changes, config_delete(work->now, rule->kind, key));
     }
 }

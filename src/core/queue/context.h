@@ -34,6 +34,7 @@ struct queue_context {
     char *livelock;       /* luxid's own lock file */
     guint begins;         /* jobs on their way to the store that are submitted as started */
     bool ends;            /* no job is started any more (luxi_drain) */
+    guint64 happened;     /* serial up to which no later end of a job or decision is known */
     guint most_queued;    /* LIMIT_QUEUED_JOBS, but in tests */
     struct queries queries;
 };

@@ -92,6 +92,14 @@ static void note_change(struct luxi *luxi, const char *kind)
         holds_objects_changed(luxi->context.holds);
 }
 
+/* For webhooks, which are asked about again only then. */
+static void note_happened(struct luxi *luxi, const struct change *change)
+{
+    const struct config *config = follow_config(luxi->context.follow);
+    if (webhook_happens(config, change->kind, change->key))
+        luxi->context.happened = config_serial(config);
+}
+
 static bool touches_rules(const GPtrArray *changes)
 {
     for (guint i = 0; i < changes->len; i++)
@@ -126,6 +134,7 @@ static void config_changed(const GPtrArray *changes, void *data)
         holds_rules_stale(luxi->context.holds);
     if (!changes) {
         take_all_jobs(luxi);
+        luxi->context.happened = config_serial(follow_config(luxi->context.follow));
         watch_changes_reset(luxi->context.watches);
         archiver_nodes_changed(luxi->context.archiver);
         holds_objects_changed(luxi->context.holds);
@@ -133,6 +142,7 @@ static void config_changed(const GPtrArray *changes, void *data)
     for (guint i = 0; changes && i < changes->len; i++) {
         const struct change *change = changes->pdata[i];
         note_change(luxi, change->kind);
+        note_happened(luxi, change);
         count_change(luxi, change);
         guint64 id;
         if (g_str_equal(change->kind, "job") &&

@@ -76,6 +76,7 @@ static json_t *allowed(const struct cluster *cluster)
     return networks;
 }
 
+/* Its serial is that of what happened last: while that stands nobody asks what has happened. */
 void webhook_calls_take(struct queue_context *context, struct rpc_request *request)
 {
     const struct config *config = follow_config(context->follow);
@@ -83,7 +84,7 @@ void webhook_calls_take(struct queue_context *context, struct rpc_request *reque
     if (is_rest(request))
         rpc_answer(request,
                    json_make("{sI sI ss so so so}", "history", (json_int_t)config_history(config),
-                             "serial", (json_int_t)config_serial(config), "cluster",
+                             "serial", (json_int_t)context->happened, "cluster",
                              cluster ? cluster->uuid : "", "refused", refused(config), "allowed",
                              allowed(cluster), "webhooks", list(config, true)));
 }
@@ -167,7 +168,16 @@ static void add_alert(const struct queue_context *context, const struct webhook 
                                         decision_to_json(alert)));
 }
 
-/* One that is gone has no mark any more. */
+/* Of one that is over, or that nobody has begun: who says so has not heard yet, or makes it up. */
+static bool is_of_another_round(const struct webhook_mark *mark, const struct webhook_mark *before,
+                                const struct webhook *webhook)
+{
+    guint64 first = before ? MIN(before->round, webhook->round) : 0;
+    return mark->round < first || mark->round > webhook->round;
+}
+
+/* One that is gone has no mark any more. What has failed in a round has failed for all of it, so it
+ * is told once, whatever the REST daemon says. */
 static void add_mark(const struct queue_context *context, const struct webhook_mark *mark,
                      GPtrArray *changes)
 {
@@ -176,11 +186,14 @@ static void add_mark(const struct queue_context *context, const struct webhook_m
     if (!webhook)
         return;
     const struct webhook_mark *before = mark_of(config, webhook);
+    if (is_of_another_round(mark, before, webhook))
+        return;
     bool known = before && before->failing && before->round == mark->round;
     if (mark->failing && !known && mark->round == webhook->round)
         add_alert(context, webhook, mark, changes);
-    g_ptr_array_add(changes,
-                    config_put(config, "webhook_mark", mark->uuid, webhook_mark_to_json(mark)));
+    json_t *kept = webhook_mark_to_json(mark);
+    json_object_set_new(kept, "failing", json_boolean(mark->failing || known));
+    g_ptr_array_add(changes, config_put(config, "webhook_mark", mark->uuid, kept));
 }
 
 static void keep_task(void *data)

@@ -20,3 +20,5 @@ void webhook_calls_keep(struct queue_context *context, struct rpc_request *reque
  * more than `most`. */
 json_t *webhook_happened(const struct config *config, guint64 serial, const char *after,
                          const GPtrArray *patterns, guint most, bool *ret_more);
+/* Whether an object is one of those: an ended job, a decision or an event. */
+bool webhook_happens(const struct config *config, const char *kind, const char *key);

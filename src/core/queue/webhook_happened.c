@@ -66,47 +66,45 @@ static bool is_later(const struct place *place, guint64 serial, const char *afte
     return serial > place->serial || (serial == place->serial && strcmp(after, place->after) > 0);
 }
 
-static void add(GPtrArray *all, const struct config *config, const struct place *place,
-                const char *kind, const char *key, const struct happened *what)
+static const char *word_of(const char *kind, const void *object)
 {
-    guint64 serial = 0;
-    config_get(config, kind, key, &serial);
-    if (serial < place->serial)
+    return g_str_equal(kind, "job")        ? word_of_job(object)
+           : g_str_equal(kind, "decision") ? word_of_decision(object)
+                                           : NULL;
+}
+
+bool webhook_happens(const struct config *config, const char *kind, const char *key)
+{
+    const void *object = config_get(config, kind, key, NULL);
+    return object && word_of(kind, object);
+}
+
+struct search {
+    const struct place *place;
+    const GPtrArray *patterns;
+    GPtrArray *all;
+};
+
+/* Most of all there is was told long ago, so that is asked first. */
+static void search_visit(const char *kind, const char *key, guint64 serial, const void *value,
+                         void *data)
+{
+    const struct search *search = data;
+    if (serial < search->place->serial)
+        return;
+    const char *word = word_of(kind, value);
+    if (!word || !webhook_wants(search->patterns, word))
         return;
     g_autofree char *after = g_strdup_printf("%s/%s", kind, key);
-    if (!is_later(place, serial, after))
+    if (!is_later(search->place, serial, after))
         return;
-    struct happened *happened = g_memdup2(what, sizeof *what);
+    struct happened *happened = g_new0(struct happened, 1);
     happened->serial = serial;
     happened->after = g_steal_pointer(&after);
-    g_ptr_array_add(all, happened);
-}
-
-static void add_jobs(GPtrArray *all, const struct config *config, const struct place *place,
-                     const GPtrArray *patterns)
-{
-    g_autoptr(GPtrArray) jobs = config_list(config, "job");
-    for (guint i = 0; i < jobs->len; i++) {
-        const struct job *job = jobs->pdata[i];
-        const char *word = word_of_job(job);
-        if (!word || !webhook_wants(patterns, word))
-            continue;
-        g_autofree char *key = g_strdup_printf("%" G_GUINT64_FORMAT, job->id);
-        add(all, config, place, "job", key, &(struct happened){.word = word, .job = job});
-    }
-}
-
-static void add_decisions(GPtrArray *all, const struct config *config, const struct place *place,
-                          const GPtrArray *patterns)
-{
-    g_autoptr(GPtrArray) decisions = config_list(config, "decision");
-    for (guint i = 0; i < decisions->len; i++) {
-        const struct decision *decision = decisions->pdata[i];
-        const char *word = word_of_decision(decision);
-        if (word && webhook_wants(patterns, word))
-            add(all, config, place, "decision", decision->uuid,
-                &(struct happened){.word = word, .decision = decision});
-    }
+    happened->word = word;
+    happened->job = g_str_equal(kind, "job") ? value : NULL;
+    happened->decision = happened->job ? NULL : value;
+    g_ptr_array_add(search->all, happened);
 }
 
 static gint by_place(const void *first, const void *second)
@@ -169,8 +167,7 @@ json_t *webhook_happened(const struct config *config, guint64 serial, const char
     const struct place place = {serial, after};
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(happened_free);
     json_t *list = json_array();
-    add_jobs(all, config, &place, patterns);
-    add_decisions(all, config, &place, patterns);
+    config_each(config, search_visit, &(struct search){&place, patterns, all});
     g_ptr_array_sort(all, by_place);
     for (guint i = 0; i < all->len && i < most; i++)
         json_array_append_new(list, told(all->pdata[i]));

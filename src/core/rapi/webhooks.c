@@ -8,20 +8,24 @@
 
 #define TEST_WORD "webhook.test"
 #define LOUD_TRIES 4 /* in vain, after which it is logged */
-#define LAST "~"     /* in the place of a key: behind all of a serial */
+#define STOP_LOOK_MS 20
+#define UNKNOWN "what has happened is not known, so nothing is sent"
+#define LAST "~" /* in the place of a key: behind all of a serial */
 
 struct webhooks {
     const struct env *env;
     struct rapi_luxid *luxid;
     struct webhook_out *out;
+    guint answer_ms;              /* WEBHOOK_ANSWER_MS, but in labs */
     char *cluster;                /* its UUID */
     guint64 history;              /* of the record that `hooks` are of */
     guint64 serial;               /* of it, as luxid said last */
     GPtrArray *refused, *allowed; /* addresses and networks, texts */
     GHashTable *hooks;            /* UUID -> struct hook */
     struct task_mutex keeping;
+    guint delivering; /* deliveries under way */
     bool stopped;
-    char *said; /* why nothing is known, or kept, as it was said last; NULL: all is well */
+    bool look_failed, keep_failed; /* and it was said */
 };
 
 /* One webhook, which its task delivers to. */
@@ -37,6 +41,7 @@ struct hook {
     gint64 dirty_ms;           /* since when the record lacks something; 0: it does not */
     bool urgent;               /* and somebody waits for it */
     guint64 changes;           /* of the mark, so that one while it is kept is not lost */
+    bool fetch_failed;         /* what happened cannot be had, and it was said */
     guint tries;               /* of the next event, in vain */
     gint64 since_ms;           /* of the first of them */
     guint64 waited_s;          /* before that, by whoever tried it before */
@@ -113,6 +118,8 @@ static bool are_good(const struct webhooks *all, const GPtrArray *addresses,
     return true;
 }
 
+/* The first address that does not answer leaves time for the next one; where there is a connection
+ * another one is not tried, since the event may have been read there. */
 static void post_to(struct hook *hook, struct webhook_post *post, const GPtrArray *addresses,
                     gint64 until_ms, struct webhook_said *said)
 {
@@ -124,21 +131,22 @@ static void post_to(struct hook *hook, struct webhook_post *post, const GPtrArra
             return;
         g_clear_pointer(&said->text, g_free);
         post->address = addresses->pdata[i];
+        post->connect_ms = (guint)MAX(left_ms, 1) / (addresses->len - i);
         post->may_be_here = webhook_address_is_in(post->address, all->allowed);
         connected = all->out->post(all->out, post, (guint)MAX(left_ms, 1), said);
     }
 }
 
 /* Whether the receiver has taken it; what it said is `said`, its text to be freed. */
-static bool deliver(struct hook *hook, const json_t *event, struct webhook_said *said)
+static bool deliver_now(struct hook *hook, const json_t *event, struct webhook_said *said)
 {
     struct webhooks *all = hook->all;
-    gint64 until_ms = now_ms(all) + WEBHOOK_ANSWER_MS;
+    gint64 until_ms = now_ms(all) + all->answer_ms;
     g_autoptr(GError) error = NULL;
     g_autoptr(webhook_url_t) url = webhook_url_parse(hook->webhook->url, &error);
     *said = (struct webhook_said){0};
     g_autoptr(GPtrArray) addresses =
-        url ? all->out->look_up(all->out, url->host, WEBHOOK_ANSWER_MS, &error) : NULL;
+        url ? all->out->look_up(all->out, url->host, all->answer_ms, &error) : NULL;
     if (!addresses)
         return refuse(said, g_strdup(error->message));
     if (!are_good(all, addresses, said))
@@ -149,6 +157,14 @@ static bool deliver(struct hook *hook, const json_t *event, struct webhook_said 
     struct webhook_post post = {.url = url, .signature = signature, .body = body};
     post_to(hook, &post, addresses, until_ms, said);
     return said->status >= 200 && said->status <= 299;
+}
+
+static bool deliver(struct hook *hook, const json_t *event, struct webhook_said *said)
+{
+    hook->all->delivering++;
+    bool taken = deliver_now(hook, event, said);
+    hook->all->delivering--;
+    return taken;
 }
 
 static void keep_words(char **place, const char *said)
@@ -179,11 +195,21 @@ static void test(struct hook *hook)
     g_free(said.text);
 }
 
+static bool is_further(const struct webhook_mark *mark, guint64 serial, const char *after)
+{
+    return mark->serial > serial || (mark->serial == serial && strcmp(mark->after, after) > 0);
+}
+
+/* Another master may have been further meanwhile: a mark never goes back. */
 static void taken(struct hook *hook, const json_t *event, const char *said)
 {
     struct webhook_mark *mark = hook->mark;
-    mark->serial = (guint64)json_integer_value(json_object_get(event, "serial"));
-    text_set(&mark->after, json_string_value(json_object_get(event, "after")));
+    guint64 serial = (guint64)json_integer_value(json_object_get(event, "serial"));
+    const char *after = json_string_value(json_object_get(event, "after"));
+    if (!is_further(mark, serial, after)) {
+        mark->serial = serial;
+        text_set(&mark->after, after);
+    }
     mark->round = hook->webhook->round;
     mark->waited_s = 0;
     mark->failing = false;
@@ -229,12 +255,35 @@ static void try_next(struct hook *hook)
 
 /* --- what there is to deliver --- */
 
+/* Said once for each spell of that cause, which its own success ends. NULL: a success. */
+static void note(bool *failed, const char *what, const GError *error)
+{
+    bool quiet = !error || fettle_error_is(error, KILLED) || fettle_error_is(error, NOT_MASTER);
+    if (!quiet && !*failed)
+        log_warning("", "%s: %s", what, error->message);
+    *failed = !quiet;
+}
+
 static json_t *patterns_of(const struct webhook *webhook)
 {
     json_t *patterns = json_array();
     for (guint i = 0; i < webhook->events->len; i++)
         json_array_append_new(patterns, json_string(webhook->events->pdata[i]));
     return patterns;
+}
+
+/* Its list shows it for as long as it lasts: there people look why nothing comes. */
+static void note_fetch(struct hook *hook, const GError *error)
+{
+    g_autofree char *what = g_strdup_printf("webhook %s: " UNKNOWN, hook->webhook->name);
+    bool before = hook->fetch_failed;
+    note(&hook->fetch_failed, what, error);
+    if (before == hook->fetch_failed)
+        return;
+    g_autofree char *said =
+        hook->fetch_failed ? g_strdup_printf(UNKNOWN ": %s", error->message) : g_strdup("");
+    keep_words(&hook->mark->said, said);
+    changed(hook, false);
 }
 
 /* From where on events are new: behind the last one that was delivered, or that there was not. */
@@ -250,8 +299,10 @@ static bool fetch(struct hook *hook)
 {
     struct webhooks *all = hook->all;
     guint64 begun = hook->begun;
+    g_autoptr(GError) error = NULL;
     json_autoptr answer =
-        all->luxid->call(all->luxid, FACE_OWN, "QueryHappened", place_of(hook), NULL, 0, NULL);
+        all->luxid->call(all->luxid, FACE_OWN, "QueryHappened", place_of(hook), NULL, 0, &error);
+    note_fetch(hook, error);
     if (!answer || hook->gone || begun != hook->begun)
         return false;
     json_decref(hook->events);
@@ -329,13 +380,6 @@ static void add_hook(struct webhooks *all, struct webhook *webhook, struct webho
     task_spawn(all->env->tasks, hook_task, hook);
 }
 
-/* Another master has been here meanwhile, and was further. */
-static bool is_further(const struct webhook_mark *one, const struct webhook_mark *than)
-{
-    return one->serial > than->serial ||
-           (one->serial == than->serial && strcmp(one->after, than->after) > 0);
-}
-
 static bool are_same(const GPtrArray *one, const GPtrArray *other)
 {
     bool same = one->len == other->len;
@@ -358,7 +402,7 @@ static void renew_hook(struct hook *hook, struct webhook *webhook, struct webhoo
 {
     bool others = !are_same(webhook->events, hook->webhook->events);
     bool round = webhook->round != hook->webhook->round;
-    bool further = mark && is_further(mark, hook->mark);
+    bool further = mark && is_further(mark, hook->mark->serial, hook->mark->after);
     g_hash_table_steal(hook->all->hooks, webhook->uuid);
     webhook_free(hook->webhook);
     hook->webhook = webhook;
@@ -431,15 +475,6 @@ static void take(struct webhooks *all, const json_t *answer)
     g_hash_table_foreach_remove(all->hooks, is_missing, there);
 }
 
-/* Said once for each spell. */
-static void note(struct webhooks *all, const GError *error)
-{
-    bool quiet = !error || fettle_error_is(error, KILLED) || fettle_error_is(error, NOT_MASTER);
-    if (!quiet && !all->said)
-        log_warning("", "webhooks: %s", error->message);
-    text_set(&all->said, quiet ? NULL : error->message);
-}
-
 /* Elsewhere than on the master nothing is delivered. While luxid is away what is known goes on. */
 static bool look(struct webhooks *all)
 {
@@ -452,8 +487,7 @@ static bool look(struct webhooks *all)
         take(all, answer);
     else if (fettle_error_is(error, NOT_MASTER))
         g_hash_table_remove_all(all->hooks);
-    if (!answer)
-        note(all, error);
+    note(&all->look_failed, "webhooks: what is on record is not known", error);
     return answer;
 }
 
@@ -504,7 +538,8 @@ static void keep(struct webhooks *all)
         env_pause_end(&hook->pause);
     }
     if (asked)
-        note(all, error);
+        note(&all->keep_failed,
+             "webhooks: how far they are is not on record, so nothing more is sent", error);
     task_mutex_unlock(&all->keeping);
 }
 
@@ -537,10 +572,16 @@ struct webhooks *webhooks_new(const struct env *env, struct rapi_luxid *luxid,
     all->env = env;
     all->luxid = luxid;
     all->out = out;
+    all->answer_ms = WEBHOOK_ANSWER_MS;
     all->refused = g_ptr_array_new();
     all->allowed = g_ptr_array_new();
     all->hooks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, drop);
     return all;
+}
+
+void webhooks_be_patient(struct webhooks *all, guint times)
+{
+    all->answer_ms = WEBHOOK_ANSWER_MS * times;
 }
 
 void webhooks_free(struct webhooks *all)
@@ -549,7 +590,6 @@ void webhooks_free(struct webhooks *all)
     g_ptr_array_unref(all->refused);
     g_ptr_array_unref(all->allowed);
     g_free(all->cluster);
-    g_free(all->said);
     g_free(all);
 }
 
@@ -560,6 +600,9 @@ void webhooks_start(struct webhooks *all)
 
 void webhooks_stop(struct webhooks *all)
 {
+    gint64 until_ms = now_ms(all) + WEBHOOK_STOP_MS / 2;
     all->stopped = true;
+    while (all->delivering && now_ms(all) < until_ms && env_sleep(all->env, STOP_LOOK_MS))
+        ;
     keep(all);
 }

@@ -23,6 +23,8 @@ struct webhooks;
 /* `luxid` and `out` are borrowed. */
 struct webhooks *webhooks_new(const struct env *env, struct rapi_luxid *luxid,
                               struct webhook_out *out);
+/* Before it starts: receivers have so many times as long to answer, for labs. */
+void webhooks_be_patient(struct webhooks *webhooks, guint times);
 /* Its tasks have ended, or the environment's were killed. */
 void webhooks_free(struct webhooks *webhooks);
 /* Starts its tasks. */

@@ -65,6 +65,16 @@ static void terminate(void *unused)
 
 /* --- the daemon --- */
 
+/* FETTLE_WEBHOOK_PATIENCE: for labs on a machine that has much else to do. */
+static guint webhook_patience(void)
+{
+    const char *given = g_getenv("FETTLE_WEBHOOK_PATIENCE");
+    guint64 times = 1;
+    if (given)
+        g_ascii_string_to_unsigned(given, 10, 1, 20, &times, NULL);
+    return (guint)times;
+}
+
 /* Its user may make nothing in folders of root's, and finds its own. */
 static struct env *setup(const char *root, GError **error)
 {
@@ -84,6 +94,7 @@ static struct env *setup(const char *root, GError **error)
         error);
     rapid.out = post_client_new(NULL);
     rapid.webhooks = webhooks_new(rapid.env, rapid.luxid, rapid.out);
+    webhooks_be_patient(rapid.webhooks, webhook_patience());
     return rapid.rapi ? rapid.env : NULL;
 }
 

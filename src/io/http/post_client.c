@@ -36,12 +36,23 @@ struct work {
     guint port;
     bool tls, may_be_here;
     GTlsDatabase *authorities;
+    guint timeout_ms;
+    gint64 began_ms;
+    gint phase; /* enum phase, of both */
     /* what came of it */
     GPtrArray *addresses;
     guint status;
     char *text;
-    bool connected;
 };
+
+/* Whoever leaves the first one has decided: what was given up is not sent, what is connected may
+ * have been. */
+enum phase { CONNECTING, CONNECTED, GIVEN_UP };
+
+static bool goes_on_as(struct work *work, enum phase phase)
+{
+    return g_atomic_int_compare_and_exchange(&work->phase, CONNECTING, phase);
+}
 
 static struct work *work_new(void (*run)(struct work *work))
 {
@@ -90,27 +101,37 @@ static void *thread(void *data)
     return NULL;
 }
 
-/* Whoever waits is told; the thread ends when it can. */
+/* Whoever waits is told; the thread ends when it can. A connection that was made in its own time
+ * has the rest of the whole. */
 static void late(void *data)
 {
     struct work *work = data;
+    gint64 left_ms = work->began_ms + work->timeout_ms - loop_boot_ms();
     work->timer = 0;
+    if (!goes_on_as(work, GIVEN_UP) && left_ms > 0) {
+        work->timer = loop_timer((guint)left_ms, late, work);
+        return;
+    }
     work->left = true;
     g_cancellable_cancel(work->cancellable);
     promise_complete(&work->promise);
 }
 
 /* Whether it has ended in time. The caller lets `work` go either way. */
-static bool run(struct work *work, guint timeout_ms, const char *what, GError **error)
+static bool run(struct work *work, guint connect_ms, guint timeout_ms, const char *what,
+                GError **error)
 {
     if (g_atomic_int_add(&threads, 1) >= THREADS_MOST) {
         g_atomic_int_add(&threads, -1);
+        goes_on_as(work, GIVEN_UP);
         fettle_set_error(error, TEMPORARY, "%s: too many that were given up have not ended yet",
                          what);
         return false;
     }
     g_atomic_ref_count_inc(&work->refs);
-    work->timer = loop_timer(MAX(timeout_ms, 1), late, work);
+    work->began_ms = loop_boot_ms();
+    work->timeout_ms = timeout_ms;
+    work->timer = loop_timer(CLAMP(connect_ms, 1, timeout_ms), late, work);
     g_thread_unref(g_thread_new("webhook", thread, work));
     bool done = promise_wait(&work->promise);
     if (!done) {
@@ -119,7 +140,10 @@ static bool run(struct work *work, guint timeout_ms, const char *what, GError **
         g_cancellable_cancel(work->cancellable);
         fettle_set_error(error, KILLED, "the calling process ends");
     } else if (work->left) {
-        fettle_set_error(error, TIMEOUT, "%s: no answer within %u ms", what, timeout_ms);
+        bool connected = g_atomic_int_get(&work->phase) == CONNECTED;
+        fettle_set_error(error, TIMEOUT, "%s: no %s within %u ms", what,
+                         connected || connect_ms == timeout_ms ? "answer" : "connection",
+                         connected ? timeout_ms : connect_ms);
     }
     bool in_time = done && !work->left;
     work->left = true;
@@ -152,7 +176,7 @@ static GPtrArray *look_up(struct webhook_out *out, const char *host, guint timeo
     struct work *work = work_new(look_up_run);
     GPtrArray *addresses = NULL;
     work->host = g_strdup(host);
-    if (run(work, timeout_ms, host, error)) {
+    if (run(work, timeout_ms, timeout_ms, host, error)) {
         addresses = g_steal_pointer(&work->addresses);
         if (!addresses)
             fettle_set_error(error, UNREACHABLE, "%s", work->text);
@@ -292,8 +316,8 @@ static void read_answer(struct work *work, GIOStream *stream)
 static void post_run(struct work *work)
 {
     g_autoptr(GSocketConnection) connection = connect_to(work);
-    g_autoptr(GIOStream) stream = connection ? secure(work, connection) : NULL;
-    work->connected = connection != NULL;
+    bool good = connection && goes_on_as(work, CONNECTED);
+    g_autoptr(GIOStream) stream = good ? secure(work, connection) : NULL;
     if (stream && send_request(work, stream)) {
         read_answer(work, stream);
         crash_point("webhook: answered");
@@ -317,11 +341,11 @@ static bool post(struct webhook_out *out, const struct webhook_post *wanted, gui
     work->tls = url->tls;
     work->may_be_here = wanted->may_be_here;
     work->authorities = client->authorities ? g_object_ref(client->authorities) : NULL;
-    bool in_time = run(work, timeout_ms, wanted->address, &error);
+    bool in_time = run(work, wanted->connect_ms, timeout_ms, wanted->address, &error);
     *ret_said = (struct webhook_said){.status = in_time ? work->status : 0,
                                       .text = in_time ? g_steal_pointer(&work->text)
                                                       : g_strdup(error->message)};
-    bool connected = !in_time || work->connected;
+    bool connected = !goes_on_as(work, GIVEN_UP) && g_atomic_int_get(&work->phase) == CONNECTED;
     work_unref(work);
     return connected;
 }

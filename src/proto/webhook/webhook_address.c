@@ -82,12 +82,13 @@ bool webhook_address_is_in(const char *text, const GPtrArray *networks)
     return read_address(text, &address, &four) && is_in_any(&address, networks);
 }
 
-/* No host of the outside has one. */
+/* No host of the outside has one: local translation (RFC 8215) and Teredo, which carry an address
+ * of IPv4 where a network likes, or hidden, among them. */
 static bool is_special(const struct address *address)
 {
     static const char *const special[] = {
-        "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4",
-        "::/128",    "::1/128",     "fe80::/10",      "fec0::/10",   "ff00::/8"};
+        "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4",    "::/128",
+        "::1/128",   "fe80::/10",   "fec0::/10",      "ff00::/8",    "64:ff9b:1::/48", "2001::/32"};
     for (size_t i = 0; i < G_N_ELEMENTS(special); i++) {
         struct ip_network network;
         if (read_network(special[i], &network) && is_in(address, &network))
@@ -96,24 +97,39 @@ static bool is_special(const struct address *address)
     return false;
 }
 
-/* The IPv4 address that one of IPv6 stands for: compatible (::a.b.c.d), translated (RFC 6052), 6to4
- * (RFC 3056). */
+static void take_four(const struct address *address, guint at, struct address *ret_four)
+{
+    bool four;
+    read_address("0.0.0.0", ret_four, &four);
+    memcpy(ret_four->bytes + 12, address->bytes + at, 4);
+}
+
+/* ISATAP (RFC 5214) has its mark in the middle, whatever the network. */
+static bool is_isatap(const struct address *address)
+{
+    static const guint8 mark[] = {0, 0x5e, 0xfe};
+    return !(address->bytes[8] & ~2) && !memcmp(address->bytes + 9, mark, sizeof mark);
+}
+
+/* The IPv4 address that one of IPv6 stands for: compatible (::a.b.c.d), translated (RFC 6052,
+ * 7915), 6to4 (RFC 3056), ISATAP. */
 static bool stands_for(const struct address *address, struct address *ret_four)
 {
     static const struct {
         const char *network;
         guint at;
-    } forms[] = {{"::/96", 12}, {"64:ff9b::/96", 12}, {"2002::/16", 2}};
+    } forms[] = {{"::/96", 12}, {"64:ff9b::/96", 12}, {"::ffff:0:0:0/96", 12}, {"2002::/16", 2}};
     for (size_t i = 0; i < G_N_ELEMENTS(forms); i++) {
         struct ip_network network;
-        bool four;
         if (!read_network(forms[i].network, &network) || !is_in(address, &network))
             continue;
-        read_address("0.0.0.0", ret_four, &four);
-        memcpy(ret_four->bytes + 12, address->bytes + forms[i].at, 4);
+        take_four(address, forms[i].at, ret_four);
         return true;
     }
-    return false;
+    bool isatap = is_isatap(address);
+    if (isatap)
+        take_four(address, 12, ret_four);
+    return isatap;
 }
 
 static bool is_good(const struct address *address, const GPtrArray *refused,

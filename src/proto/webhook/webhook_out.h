@@ -11,6 +11,7 @@ struct webhook_post {
     const struct webhook_url *url;
     const char *address; /* where to connect, as it was looked up: nothing is looked up again */
     bool may_be_here;    /* also if that is an address of this host */
+    guint connect_ms;    /* so long the connection may take */
     const char *signature, *body;
 };
 

@@ -1,9 +1,12 @@
 /* Requests to receivers outside, over real sockets: whose certificate is believed, and for which
- * name; a host that is this one. io/http/post_client.c. What receivers do besides is e2e's. */
+ * name; a host that is this one; one that does not answer. io/http/post_client.c. What receivers do
+ * besides is e2e's. */
 #include <gio/gio.h>
 #include <glib/gstdio.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/task.h"
@@ -91,6 +94,7 @@ static void ask_task(void *data)
     const struct webhook_post post = {.url = &url,
                                       .address = "127.0.0.1",
                                       .may_be_here = asking->may_be_here,
+                                      .connect_ms = TIMEOUT_MS,
                                       .signature = "t=1,v1=0",
                                       .body = "{}"};
     asking->connected = asking->out->post(asking->out, &post, TIMEOUT_MS, &asking->said);
@@ -127,6 +131,54 @@ static void test_tls(void)
     g_assert_cmpstr(here, ==, "0 the address 127.0.0.1 is not allowed for webhooks");
 }
 
+/* --- an address that does not answer --- */
+
+static void full_task(void *data)
+{
+    struct asking *asking = data;
+    const struct webhook_url url = {
+        .host = (char *)NAME, .port = port, .authority = (char *)NAME, .target = (char *)"/"};
+    const struct webhook_post post = {.url = &url,
+                                      .address = "127.0.0.1",
+                                      .may_be_here = true,
+                                      .connect_ms = 300,
+                                      .signature = "t=1,v1=0",
+                                      .body = "{}"};
+    asking->connected = asking->out->post(asking->out, &post, TIMEOUT_MS, &asking->said);
+    asking->done = true;
+}
+
+/* Of one whose queue is full nobody hears, so there is time for another one. */
+static void test_no_connection(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof at;
+    int listener = socket(AF_INET, SOCK_STREAM, 0), waiting[4];
+    guint16 before = port;
+    g_assert_cmpint(bind(listener, (struct sockaddr *)&at, sizeof at), ==, 0);
+    g_assert_cmpint(listen(listener, 0), ==, 0);
+    g_assert_cmpint(getsockname(listener, (struct sockaddr *)&at, &size), ==, 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(waiting); i++) {
+        waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)!connect(waiting[i], (struct sockaddr *)&at, sizeof at);
+    }
+    port = ntohs(at.sin_port);
+    struct task_group *group = task_group_new();
+    struct asking asking = {.out = post_client_new(NULL)};
+    task_spawn(group, full_task, &asking);
+    g_assert_true(loop_run_until(&asking.done, RUN_MS));
+    g_assert_false(asking.connected);
+    g_assert_cmpuint(asking.said.status, ==, 0);
+    g_assert_cmpstr(asking.said.text, ==, "127.0.0.1: no connection within 300 ms");
+    g_free(asking.said.text);
+    task_group_unref(group);
+    post_client_free(asking.out);
+    for (size_t i = 0; i < G_N_ELEMENTS(waiting); i++)
+        close(waiting[i]);
+    close(listener);
+    port = before;
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -143,6 +195,7 @@ int main(int argc, char **argv)
     g_signal_connect(service, "run", G_CALLBACK(answer), NULL);
     g_socket_service_start(service);
     g_test_add_func("/post_client/tls", test_tls);
+    g_test_add_func("/post_client/no-connection", test_no_connection);
     int code = g_test_run();
     g_unlink(pem);
     g_rmdir(folder);

@@ -132,6 +132,15 @@ static void test_deletions(void)
                 "): cannot be deleted, node node1 refers to it");
     assert_says(check(del("replica", REPLICA1, 1), NULL),
                 "wrong_state: " REPLICA1_IS "cannot be deleted, instance web1 refers to it");
+    static const char hook[] = "99999999-0000-4000-8000-000000000005";
+    json_t *pager = json_make("{ss ss ss ss s[s]}", "uuid", hook, "name", "pager", "url",
+                              "https://a.example/", "secret", "s", "events", "*");
+    assert_says(
+        check_as(changes_of(put("webhook", hook, 1, pager),
+                            put("webhook_mark", hook, 1, json_make("{ss}", "uuid", hook)), NULL),
+                 changes_of(del("webhook", hook, 1), NULL), AUTHOR_COMMIT),
+        "wrong_state: webhook pager (99999999-0000-4000-8000-000000000005): cannot be "
+        "deleted, webhook_mark 99999999-0000-4000-8000-000000000005 refers to it");
     assert_says(check(del("cluster", CLUSTER, 1), NULL),
                 "unsafe: cluster c1 (" CLUSTER "): is never deleted");
     assert_says(check_as(changes_of(put("tag", "node/" NODE3 "/x", 1,

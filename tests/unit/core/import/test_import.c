@@ -274,6 +274,56 @@ static void test_rest_users(void)
     tear_down();
 }
 
+#define PAGER "99999999-0000-4000-8000-000000000005"
+
+static json_t *webhook(const char *secret)
+{
+    return json_make("{ss ss ss ss s[s]}", "uuid", PAGER, "name", "pager", "url",
+                     "https://a.example/", "secret", secret, "events", "*");
+}
+
+/* The lines of a plan are evidence of a decision, which whoever may read reads. */
+static void test_secrets_are_not_told(void)
+{
+    static const char alice[] = "99999999-0000-4000-8000-000000000003";
+    set_up();
+    g_autoptr(GPtrArray) made = changes_of(put("rapi_user", alice, 1, rest_user(alice, "alice")),
+                                           put("webhook", PAGER, 1, webhook("0ld")), NULL);
+    for (guint i = 0; i < made->len; i++)
+        g_assert_true(config_apply(now, made->pdata[i], NULL));
+    json_t *doc = without_own(document());
+    json_object_set_new(object_in(doc, "rapi_user", alice), "hash", json_string("$n$w"));
+    json_object_set_new(object_in(doc, "webhook", PAGER), "secret", json_string("n3w"));
+    json_object_set_new(object_in(doc, "webhook", PAGER), "paused", json_true());
+    assert_says(plan_of(doc), "change rapi_user alice: hash: another one\n"
+                              "change webhook pager: secret: another one, paused: false -> true\n");
+    tear_down();
+}
+
+/* What nobody refers to any more goes with it. */
+static void test_webhook_goes_with_its_mark(void)
+{
+    set_up();
+    g_autoptr(GPtrArray) made = changes_of(
+        put("webhook", PAGER, 1, webhook("s")),
+        put("webhook_mark", PAGER, 1, json_make("{ss sI}", "uuid", PAGER, "serial", (json_int_t)7)),
+        NULL);
+    for (guint i = 0; i < made->len; i++)
+        g_assert_true(config_apply(now, made->pdata[i], NULL));
+    json_autoptr doc = without_own(document());
+    json_object_clear(json_object_get(json_object_get(doc, "objects"), "webhook"));
+    json_object_del(json_object_get(doc, "objects"), "webhook_mark");
+    g_autoptr(import_t) import = import_new();
+    g_assert_true(import_document(import, now, doc, NULL));
+    assert_says(joined("", import->problems), "");
+    assert_says(joined("", import->lines), "remove webhook pager\n");
+    for (guint i = 0; i < import->changes->len; i++)
+        g_assert_true(config_apply(now, import->changes->pdata[i], NULL));
+    g_assert_cmpuint(config_count(now, "webhook"), ==, 0);
+    g_assert_cmpuint(config_count(now, "webhook_mark"), ==, 0);
+    tear_down();
+}
+
 static void test_bad_job_filters(void)
 {
     set_up();
@@ -636,6 +686,8 @@ int main(int argc, char **argv)
     g_test_add_func("/import/volume-types", test_volume_types);
     g_test_add_func("/import/job-filters#FUT-13", test_job_filters);
     g_test_add_func("/import/rest-users", test_rest_users);
+    g_test_add_func("/import/secrets-are-not-told", test_secrets_are_not_told);
+    g_test_add_func("/import/webhook-goes-with-its-mark", test_webhook_goes_with_its_mark);
     g_test_add_func("/import/job-filters/bad#FUT-13", test_bad_job_filters);
     g_test_add_func("/import/job-filters/too-many#FUT-13", test_too_many_job_filters);
     g_test_add_func("/import/nothing-changed", test_same);

@@ -130,6 +130,29 @@ static void test_more(struct queue_world *w)
     g_assert_true(json_is_false(json_object_get(rest, "more")));
 }
 
+static json_int_t told_serial(struct queue_world *w)
+{
+    json_autoptr taken = call(w, "TakeWebhooks", json_array());
+    return number_of(taken, "serial");
+}
+
+/* While what is told stands, nobody goes through all jobs and decisions. */
+static void test_nothing_happens(struct queue_world *w)
+{
+    fake_set_rest(w->world, true);
+    put_pager(w, 0);
+    json_int_t before = told_serial(w);
+    put_pager(w, 1);
+    guint64 job = queue_submit_running(w);
+    g_assert_cmpint(told_serial(w), ==, before);
+    queue_job_dies(w, job);
+    json_int_t ended = told_serial(w);
+    g_assert_cmpint(ended, >, before);
+    query_put_decision(w, 1, 5, "act", "none");
+    fake_settle(w->world);
+    g_assert_cmpint(told_serial(w), >, ended);
+}
+
 /* --- marks --- */
 
 static void keep(struct queue_world *w, const char *uuid, json_int_t serial, json_int_t round,
@@ -177,6 +200,28 @@ static void test_marks(struct queue_world *w)
                  "marks: must be a list of at most 32 objects");
 }
 
+/* Who took the REST daemon over may say what he likes, and pushes no event off the record by it. */
+static void test_one_alert_a_round(struct queue_world *w)
+{
+    put_pager(w, 1);
+    fake_set_rest(w->world, true);
+    for (guint i = 0; i < 10; i++) {
+        keep(w, PAGER, 18 + i, 1, true);
+        keep(w, PAGER, 18 + i, 1, false);
+        keep(w, PAGER, 18 + i, 0, i % 2);
+        keep(w, PAGER, 18 + i, 2, i % 2); /* which nobody has begun */
+    }
+    g_assert_cmpuint(alerts(w), ==, 1);
+    json_autoptr list = call(w, "QueryWebhooks", json_array());
+    const json_t *mark = json_object_get(json_array_get(list, 0), "mark");
+    g_assert_cmpint(number_of(mark, "round"), ==, 1);
+    g_assert_true(json_is_true(json_object_get(mark, "failing")));
+    put_pager(w, 2);
+    keep(w, PAGER, 30, 2, false);
+    keep(w, PAGER, 30, 2, true);
+    g_assert_cmpuint(alerts(w), ==, 2);
+}
+
 static void test_failing_is_told_by_verify(struct queue_world *w)
 {
     query_script_nodes(w, query_answer_report);
@@ -193,8 +238,13 @@ static void test_failing_is_told_by_verify(struct queue_world *w)
     g_assert_null(strstr(later, "webhook"));
 }
 
-static void (*const tests[])(struct queue_world *w) = {test_secrets, test_happened, test_more,
-                                                       test_marks, test_failing_is_told_by_verify};
+static void (*const tests[])(struct queue_world *w) = {test_secrets,
+                                                       test_happened,
+                                                       test_more,
+                                                       test_nothing_happens,
+                                                       test_marks,
+                                                       test_one_alert_a_round,
+                                                       test_failing_is_told_by_verify};
 
 static void run(const void *data)
 {
@@ -205,7 +255,8 @@ static void run(const void *data)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"secrets", "happened", "more", "marks", "verify"};
+    static const char *const names[] = {"secrets", "happened",  "more",  "nothing",
+                                        "marks",   "one-alert", "verify"};
     g_test_init(&argc, &argv, NULL);
     for (guint i = 0; i < G_N_ELEMENTS(tests); i++) {
         g_autofree char *path = g_strconcat("/webhook_calls/", names[i], NULL);

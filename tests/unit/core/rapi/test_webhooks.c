@@ -34,7 +34,8 @@ struct fixture {
     guint status, answer_ms, fail_each;
     bool (*hangs)(const char *host);
     GPtrArray *addresses;
-    bool name_hangs;
+    const char *dead;               /* one of them, of which nobody hears */
+    bool name_hangs, knows_nothing; /* nobody says what has happened */
 };
 
 static struct fixture *the; /* `out` knows no other way */
@@ -123,6 +124,10 @@ static json_t *call(struct rapi_luxid *luxid, enum face face, const char *method
         json_autoptr answer = take();
         return json_deep_copy(answer);
     }
+    if (g_str_equal(method, "QueryHappened") && the->knows_nothing) {
+        fettle_set_error(error, INTERNAL, "no memory");
+        return NULL;
+    }
     if (g_str_equal(method, "QueryHappened"))
         return happened(owned);
     g_assert_cmpstr(method, ==, "KeepWebhookMarks");
@@ -152,7 +157,9 @@ static void check_signature(const struct webhook_post *wanted)
     gint64 seconds = g_ascii_strtoll(wanted->signature + 2, NULL, 10);
     g_autofree char *right = webhook_event_signature(SECRET, seconds, wanted->body);
     g_assert_cmpstr(wanted->signature, ==, right);
-    g_assert_cmpint(seconds, ==, the->env->ops->wall_us(the->env) / G_USEC_PER_SEC);
+    gint64 now = the->env->ops->wall_us(the->env) / G_USEC_PER_SEC;
+    g_assert_cmpint(seconds, <=, now);
+    g_assert_cmpint(seconds, >=, now - WEBHOOK_ANSWER_MS / 1000);
 }
 
 static bool post(struct webhook_out *out, const struct webhook_post *wanted, guint timeout_ms,
@@ -161,6 +168,11 @@ static bool post(struct webhook_out *out, const struct webhook_post *wanted, gui
     bool hangs = the->hangs && the->hangs(wanted->url->host);
     g_assert_cmpuint(timeout_ms, <=, WEBHOOK_ANSWER_MS);
     check_signature(wanted);
+    if (g_strcmp0(wanted->address, the->dead) == 0) {
+        env_sleep(the->env, wanted->connect_ms);
+        *ret_said = (struct webhook_said){.text = g_strdup("no connection")};
+        return false;
+    }
     json_autoptr body = json_parse_limited(wanted->body, strlen(wanted->body), MIB(1), NULL);
     struct received *received = g_new0(struct received, 1);
     received->id = g_strdup(json_string_value(json_object_get(body, "id")));
@@ -480,6 +492,24 @@ static void test_zombie(struct fixture *f, gconstpointer unused)
     g_assert_cmpuint(f->received->len, >=, 100);
 }
 
+/* Another master was further while a receiver thought: what he delivered does not come again. */
+static void test_mark_never_goes_back(struct fixture *f, gconstpointer unused)
+{
+    json_t *row = add(f, PAGER, "pager.example", "*");
+    fake_advance(f->world, 12 * SECONDS);
+    f->answer_ms = 4 * SECONDS;
+    for (guint i = 0; i < 3; i++)
+        happens(f, "job.error");
+    fake_advance(f->world, 2 * SECONDS);
+    g_assert_cmpuint(f->received->len, ==, 1); /* and is not answered yet */
+    json_object_set_new(row, "mark",
+                        json_make("{ss sI ss}", "uuid", PAGER, "serial", f->serial, "after", "~"));
+    fake_advance(f->world, 60 * SECONDS);
+    g_assert_cmpuint(f->received->len, ==, 1);
+    g_assert_cmpint(number_of(mark_of(row), "serial"), ==, f->serial);
+    g_assert_cmpstr(text_of(mark_of(row), "after"), ==, "~");
+}
+
 static void test_orderly_end(struct fixture *f, gconstpointer unused)
 {
     const json_t *row = add(f, PAGER, "pager.example", "*");
@@ -488,6 +518,23 @@ static void test_orderly_end(struct fixture *f, gconstpointer unused)
     fake_advance(f->world, 2 * SECONDS);
     g_assert_cmpuint(taken_count(f), ==, 1);
     g_assert_cmpint(number_of(mark_of(row), "delivered"), ==, 0);
+    fake_run(f->env, (task_fn)webhooks_stop, f->webhooks);
+    g_assert_cmpint(number_of(mark_of(row), "delivered"), ==, 1);
+    end(f);
+    begin(f);
+    fake_advance(f->world, 60 * SECONDS);
+    g_assert_cmpuint(f->received->len, ==, 1);
+}
+
+/* What is under way is waited for. */
+static void test_orderly_end_under_way(struct fixture *f, gconstpointer unused)
+{
+    const json_t *row = add(f, PAGER, "pager.example", "*");
+    fake_advance(f->world, 12 * SECONDS);
+    f->answer_ms = 800;
+    happens(f, "job.error");
+    while (f->received->len == 0)
+        fake_advance(f->world, 10);
     fake_run(f->env, (task_fn)webhooks_stop, f->webhooks);
     g_assert_cmpint(number_of(mark_of(row), "delivered"), ==, 1);
     end(f);
@@ -536,6 +583,38 @@ static void test_addresses(struct fixture *f, gconstpointer unused)
     fake_advance(f->world, 700 * SECONDS);
     g_assert_cmpuint(f->received->len, ==, 2);
     g_assert_cmpstr(received(f, 1)->address, ==, "127.0.0.1");
+}
+
+/* Who stands still for another reason than its receiver says so, too. */
+static void test_standstill_is_told(struct fixture *f, gconstpointer unused)
+{
+    const json_t *row = add(f, PAGER, "pager.example", "*");
+    f->knows_nothing = true;
+    happens(f, "job.error");
+    fake_advance(f->world, 20 * SECONDS);
+    g_assert_cmpuint(f->received->len, ==, 0);
+    g_assert_cmpstr(text_of(mark_of(row), "said"), ==,
+                    "what has happened is not known, so nothing is sent: no memory");
+    guint keeps = f->keeps;
+    fake_advance(f->world, 3600 * SECONDS);
+    g_assert_cmpuint(f->keeps, ==, keeps); /* once */
+    f->knows_nothing = false;
+    fake_advance(f->world, 20 * SECONDS);
+    g_assert_cmpuint(taken_count(f), ==, 1);
+    g_assert_cmpstr(text_of(mark_of(row), "said"), ==, "HTTP 204");
+}
+
+/* An address that does not answer takes no more than its part of the time. */
+static void test_second_address(struct fixture *f, gconstpointer unused)
+{
+    const json_t *row = add(f, PAGER, "pager.example", "*");
+    f->dead = "203.0.113.8";
+    g_ptr_array_insert(f->addresses, 0, (char *)f->dead);
+    happens(f, "job.error");
+    fake_advance(f->world, 20 * SECONDS);
+    g_assert_cmpuint(f->received->len, ==, 1);
+    g_assert_cmpstr(received(f, 0)->address, ==, "203.0.113.9");
+    g_assert_cmpint(number_of(mark_of(row), "delivered"), ==, 1);
 }
 
 static void test_hanging_name(struct fixture *f, gconstpointer unused)
@@ -618,8 +697,12 @@ int main(int argc, char **argv)
     ADD("others-go-on", test_others_go_on);
     ADD("masters-die", test_masters_die);
     ADD("zombie", test_zombie);
+    ADD("mark-never-goes-back", test_mark_never_goes_back);
     ADD("orderly-end", test_orderly_end);
+    ADD("orderly-end-under-way", test_orderly_end_under_way);
     ADD("addresses", test_addresses);
+    ADD("standstill-is-told", test_standstill_is_told);
+    ADD("second-address", test_second_address);
     ADD("hanging-name", test_hanging_name);
     ADD("paused-and-tested", test_paused_and_tested);
     return g_test_run();
