@@ -1,5 +1,5 @@
-"""What following events by REST costs: from a job's end to its line at a reader, with one and with a thousand of them, beside LUXI's WatchChanges; and
-the memory of fettle-rapid."""
+"""What following events by REST costs: from a job's end to its line at a reader, with one and with a thousand of them, beside LUXI's
+WatchChanges; and the memory of fettle-rapid."""
 import os
 import resource
 import selectors

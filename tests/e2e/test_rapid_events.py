@@ -22,8 +22,8 @@ class Follower:
     def __init__(self, front, query='', last=None, user='alice:one'):
         self.told, self.place = [], last
         self.process = subprocess.Popen(
-            ['curl', '--silent', '--show-error', '--no-buffer', '--include', '--cacert', os.path.join(front.lab.root(front.node), 'etc', 'ca.crt'), '-u', user,
-             *(['-H', f'Last-Event-ID: {last}'] if last else []), f'https://127.0.0.1:{front.daemon()["port"]}{PATH}{query}'],
+            ['curl', '--silent', '--show-error', '--no-buffer', '--include', '--cacert', os.path.join(front.lab.root(front.node), 'etc', 'ca.crt'),
+             '-u', user, *(['-H', f'Last-Event-ID: {last}'] if last else []), f'https://127.0.0.1:{front.daemon()["port"]}{PATH}{query}'],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # pylint: disable=consider-using-with
         self.status, self.ended = None, False
         self.thread = threading.Thread(target=self.read)

@@ -43,7 +43,7 @@ ROOMS = {
     'confd': ('config',),
     'api': ('config',),
     'monitor': (),
-    'rapi': (),
+    'rapi': ('job',),
 }
 # The same below io/ and backend/; the files of the layer itself, in no room, may know all and be known by all.
 ROOMS_BELOW = {

@@ -27,20 +27,6 @@ static json_t *watch_args(const struct client *client, double timeout)
                      client->serial, timeout);
 }
 
-/* Each change has its own, which is a place to go on from. */
-static void check_serials(const json_t *answer, json_int_t from)
-{
-    json_t *serials = json_object_get(answer, "serials"), *serial;
-    size_t i;
-    g_assert_cmpuint(json_array_size(serials), ==,
-                     json_array_size(json_object_get(answer, "changes")));
-    json_array_foreach(serials, i, serial) {
-        g_assert_cmpint(json_integer_value(serial), >, from);
-        from = json_integer_value(serial);
-    }
-    g_assert_cmpint(from, <=, json_integer_value(json_object_get(answer, "serial")));
-}
-
 /* The changes, of which the client knows then; `why` NULL: it must not have to begin anew. */
 static json_t *take(struct client *client, json_t *answer, const char *why)
 {
@@ -51,7 +37,6 @@ static json_t *take(struct client *client, json_t *answer, const char *why)
     g_assert_cmpstr(json_string_value(json_object_get(answer, "why")), ==, why ?: "");
     g_strlcpy(client->stream, json_string_value(json_object_get(answer, "stream")),
               sizeof(client->stream));
-    check_serials(answer, why != NULL ? 0 : client->serial);
     client->serial = json_integer_value(json_object_get(answer, "serial"));
     if (why != NULL)
         g_assert_cmpuint(json_array_size(json_object_get(answer, "changes")), ==, 0);

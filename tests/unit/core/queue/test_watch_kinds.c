@@ -21,6 +21,20 @@ static json_t *watch_args(const struct client *client, double timeout)
                      client->serial, timeout);
 }
 
+/* Each change has its own, which is a place to go on from. */
+static void check_serials(const json_t *answer, json_int_t from)
+{
+    json_t *serials = json_object_get(answer, "serials"), *serial;
+    size_t i;
+    g_assert_cmpuint(json_array_size(serials), ==,
+                     json_array_size(json_object_get(answer, "changes")));
+    json_array_foreach(serials, i, serial) {
+        g_assert_cmpint(json_integer_value(serial), >, from);
+        from = json_integer_value(serial);
+    }
+    g_assert_cmpint(from, <=, json_integer_value(json_object_get(answer, "serial")));
+}
+
 /* What has changed, as text; `anew`: it has to begin anew, and nothing is told. Frees the answer.
  */
 static char *take(struct client *client, json_t *answer, bool anew)
@@ -29,6 +43,7 @@ static char *take(struct client *client, json_t *answer, bool anew)
     json_t *changes = json_object_get(answer, "changes");
     g_assert_cmpint(json_is_true(json_object_get(answer, "anew")), ==, anew);
     g_assert_true(!anew || json_array_size(changes) == 0);
+    check_serials(answer, anew ? 0 : client->serial);
     g_strlcpy(client->stream, json_string_value(json_object_get(answer, "stream")),
               sizeof(client->stream));
     client->serial = json_integer_value(json_object_get(answer, "serial"));
