@@ -145,8 +145,19 @@ static bool has_to_begin_anew(struct event_reader *reader)
     return reader->why != NULL;
 }
 
+/* The rest of its way is not known. */
+static GBytes *give_up(struct event_reader *reader)
+{
+    reader->over = true;
+    return event_window_end(reader->hub->window, &reader->place,
+                            "filter: it costs too much for each change; a simpler one, or one "
+                            "without regular expressions, is needed");
+}
+
 static GBytes *next_piece(struct event_reader *reader)
 {
+    if (event_view_is_too_dear(reader->view))
+        return give_up(reader);
     if (has_to_begin_anew(reader))
         return begin_anew(reader);
     if (reader->hello) {

@@ -27,10 +27,12 @@ struct line {
 struct event_filter {
     char *text; /* by which it is known */
     GPtrArray *names;
-    struct filter *of_kinds[EVENT_KINDS];
+    struct filter *filter;
     guint32 kinds; /* that it was asked for */
     guint64 since[EVENT_LINES];
-    guint views;
+    guint64 credit; /* steps that it may still take */
+    guint regexes, views;
+    bool too_dear; /* its credit was not enough: it is asked no more */
 };
 
 struct event_window {
@@ -194,15 +196,25 @@ static json_t *filter_value_of(const void *field, void *data)
     return json_incref(value_of(data, field));
 }
 
+/* Each row pays a little; who needs more each time has no credit soon. */
+static bool let_through(struct event_filter *filter, const struct event_row *row)
+{
+    guint64 steps = 0;
+    filter->credit = MIN(filter->credit + EVENT_FILTER_ROW_STEPS, LIMIT_EVENT_FILTER_STEPS);
+    bool through = filter_match(filter->filter, filter_value_of, (void *)row, &steps);
+    filter->too_dear = steps > filter->credit;
+    filter->credit -= MIN(steps, filter->credit);
+    return through;
+}
+
 /* What is gone has no fields any more. */
 static guint32 passes(const struct event_window *window, const struct event_row *row)
 {
     guint32 bits = 0;
     for (size_t i = 0; json_is_array(row->cells) && i < LIMIT_EVENT_FILTERS; i++) {
-        const struct event_filter *filter = window->filters[i];
-        if (filter && filter->kinds & event_bit(row->kind) &&
-            filter_match(filter->of_kinds[row->kind - event_kind_rows], filter_value_of,
-                         (void *)row, NULL))
+        struct event_filter *filter = window->filters[i];
+        if (filter && !filter->too_dear && filter->kinds & event_bit(row->kind) &&
+            let_through(filter, row))
             bits |= 1u << i;
     }
     return bits;
@@ -288,8 +300,7 @@ static void filter_drop(struct event_window *window, int slot)
     struct event_filter *filter = slot < 0 ? NULL : window->filters[slot];
     if (!filter || --filter->views)
         return;
-    for (size_t i = 0; i < EVENT_KINDS; i++)
-        filter_free(filter->of_kinds[i]);
+    filter_free(filter->filter);
     g_ptr_array_unref(filter->names);
     g_free(filter->text);
     g_free(filter);
@@ -307,34 +318,70 @@ static const void *resolve(const char *name, void *data)
     return names->pdata[names->len - 1];
 }
 
+/* Its regular expressions. */
+static guint count_regexes(const json_t *json)
+{
+    const char *word = json_string_value(json_array_get(json, 0));
+    guint found = word && !strcmp(word, "=~") ? 1 : 0;
+    size_t i;
+    const json_t *part;
+    json_array_foreach(json, i, part)
+        found += count_regexes(part);
+    return found;
+}
+
+/* Each is tried for each change, in the one thread that all readers have. */
+static bool may_have_regexes(const struct event_window *window, guint regexes, GError **error)
+{
+    guint others = 0;
+    for (size_t i = 0; i < LIMIT_EVENT_FILTERS; i++)
+        others += window->filters[i] ? window->filters[i]->regexes : 0;
+    if (regexes > LIMIT_EVENT_FILTER_REGEXES)
+        fettle_set_error(error, WRONG_INPUT,
+                         "filter: has %u regular expressions, and one of events may have %d; "
+                         "compare with \"=\", or choose in your program",
+                         regexes, LIMIT_EVENT_FILTER_REGEXES);
+    else if (regexes + others > LIMIT_EVENT_REGEXES)
+        fettle_set_error(error, TEMPORARY,
+                         "filter: %u regular expressions are in use by who follows events, of %d; "
+                         "try again, or compare with \"=\"",
+                         others, LIMIT_EVENT_REGEXES);
+    return regexes <= LIMIT_EVENT_FILTER_REGEXES && regexes + others <= LIMIT_EVENT_REGEXES;
+}
+
 static bool filter_make(struct event_window *window, int slot, guint32 kinds, const json_t *json,
                         GError **error)
 {
     GError *bad = NULL;
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    struct filter *parsed = filter_parse(json, resolve, names, &bad);
+    guint regexes = bad ? 0 : count_regexes(json);
+    if (bad || !may_have_regexes(window, regexes, &bad)) {
+        filter_free(parsed);
+        g_propagate_error(error, bad);
+        return false;
+    }
     struct event_filter *filter = g_new0(struct event_filter, 1);
-    filter->text = json_to_text(json);
-    filter->names = g_ptr_array_new_with_free_func(g_free);
-    filter->kinds = kinds;
-    filter->views = 1;
+    *filter = (struct event_filter){.text = json_to_text(json),
+                                    .names = g_steal_pointer(&names),
+                                    .filter = parsed,
+                                    .kinds = kinds,
+                                    .credit = LIMIT_EVENT_FILTER_STEPS,
+                                    .regexes = regexes,
+                                    .views = 1};
     for (enum event_line line = 0; line < EVENT_LINES; line++)
         filter->since[line] = window->lines[line].newest;
     window->filters[slot] = filter;
-    for (size_t i = 0; i < EVENT_KINDS && !bad; i++)
-        if (kinds & event_bit(&event_kind_rows[i]))
-            filter->of_kinds[i] = filter_parse(json, resolve, filter->names, &bad);
-    if (!bad)
-        return true;
-    filter_drop(window, slot);
-    g_propagate_error(error, bad);
-    return false;
+    return true;
 }
 
+/* Not one that has been given up: whoever comes anew is heard anew. */
 static int find_filter(const struct event_window *window, guint32 kinds, const json_t *json)
 {
     g_autofree char *text = json_to_text(json);
     for (int i = 0; i < LIMIT_EVENT_FILTERS; i++) {
         const struct event_filter *filter = window->filters[i];
-        if (filter && filter->kinds == kinds && !strcmp(filter->text, text))
+        if (filter && !filter->too_dear && filter->kinds == kinds && !strcmp(filter->text, text))
             return i;
     }
     return -1;
@@ -379,6 +426,11 @@ guint32 event_view_kinds(const struct event_view *view)
 bool event_view_has_new_filter(const struct event_view *view)
 {
     return view->slot >= 0 && view->readers == 1 && view->window->filters[view->slot]->views == 1;
+}
+
+bool event_view_is_too_dear(const struct event_view *view)
+{
+    return view->slot >= 0 && view->window->filters[view->slot]->too_dear;
 }
 
 struct event_view *event_view_take(struct event_window *window, guint32 kinds, const json_t *filter,
@@ -577,11 +629,23 @@ GBytes *event_window_hello(const struct event_window *window, const struct event
     return say(window, "retry: " G_STRINGIFY(RETRY_MS) "\n", place, "\n");
 }
 
-GBytes *event_window_reset(const struct event_window *window, const struct event_place *place,
-                           const char *why)
+static GBytes *say_why(const struct event_window *window, const struct event_place *place,
+                       const char *event, const char *why)
 {
     json_autoptr object = json_make("{ss}", "why", why);
     g_autofree char *data = json_to_text(object);
-    g_autofree char *text = g_strdup_printf("event: reset\ndata: %s\n\n", data);
+    g_autofree char *text = g_strdup_printf("event: %s\ndata: %s\n\n", event, data);
     return say(window, "", place, text);
+}
+
+GBytes *event_window_reset(const struct event_window *window, const struct event_place *place,
+                           const char *why)
+{
+    return say_why(window, place, "reset", why);
+}
+
+GBytes *event_window_end(const struct event_window *window, const struct event_place *place,
+                         const char *why)
+{
+    return say_why(window, place, "end", why);
 }

@@ -15,6 +15,10 @@
 #define LIMIT_EVENT_PIECE_BYTES (16u * 1024)  /* that a reader gets at once, or one row */
 #define LIMIT_EVENT_FILTERS 32                /* different ones that are in use at once */
 #define LIMIT_EVENT_FILTER_BYTES (16u * 1024) /* of one, as JSON */
+#define LIMIT_EVENT_FILTER_REGEXES 4          /* of one */
+#define LIMIT_EVENT_REGEXES 32                /* of all that are in use */
+#define EVENT_FILTER_ROW_STEPS 200            /* that a filter may take for a row … */
+#define LIMIT_EVENT_FILTER_STEPS 20000        /* … and what it may save of that */
 #define LIMIT_EVENT_STREAM 64                 /* characters of a stream's name */
 
 enum event_line { EVENT_NOW, EVENT_RECORD, EVENT_LINES };
@@ -64,6 +68,8 @@ struct event_view *event_view_take(struct event_window *window, guint32 kinds, c
                                    GError **error);
 void event_view_drop(struct event_view *view);
 guint32 event_view_kinds(const struct event_view *view);
+/* Its filter costs too much, and is asked no more: what passes it is not known. */
+bool event_view_is_too_dear(const struct event_view *view);
 /* Nobody else has it, nor its filter. */
 bool event_view_has_new_filter(const struct event_view *view);
 /* Kinds that any view wants. */
@@ -90,3 +96,6 @@ GBytes *event_window_hello(const struct event_window *window, const struct event
 /* What was before is not known any more. */
 GBytes *event_window_reset(const struct event_window *window, const struct event_place *place,
                            const char *why);
+/* It ends here. */
+GBytes *event_window_end(const struct event_window *window, const struct event_place *place,
+                         const char *why);

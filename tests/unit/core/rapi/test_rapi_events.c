@@ -164,6 +164,26 @@ static void test_filter(struct queue_world *w)
     leave(all);
 }
 
+/* Who has it is told why he hears no more, and others hear all. */
+static void test_dear_filter(struct queue_world *w)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct http_feed *all = follow(EVENTS "?kinds=instance");
+    struct http_feed *dear =
+        follow(EVENTS "?kinds=instance&filter=[\"=~\",\"name\",\"((.|.)*)*((.|.)*)*[!$]\"]");
+    for (guint i = 0; i < 8; i++) {
+        g_autofree char *tag = g_strdup_printf("t%u", i);
+        query_put_tag(w, WEB1, tag);
+        check(w, all, "instance.changed ");
+    }
+    g_assert_false(rapi_read(dear, text));
+    g_autofree char *names = names_of(text->str);
+    g_assert_cmpstr(names, ==, "end ");
+    g_assert_nonnull(strstr(text->str, "{\"why\":\"filter: it costs too much for each change; "));
+    leave(dear);
+    leave(all);
+}
+
 static void test_refused(struct queue_world *w)
 {
     rapi_refused(400,
@@ -381,6 +401,7 @@ int main(int argc, char **argv)
     rapi_case("/rapi-events/coalesced", test_coalesced);
     rapi_case("/rapi-events/alive", test_alive);
     rapi_case("/rapi-events/filter", test_filter);
+    rapi_case("/rapi-events/dear-filter", test_dear_filter);
     rapi_case("/rapi-events/refused", test_refused);
     rapi_case("/rapi-events/resumed", test_resumed);
     rapi_case("/rapi-events/anew", test_anew);
