@@ -118,7 +118,7 @@ static void let_all_go(struct event_hub *hub)
     }
 }
 
-/* What is told of objects begins with now; of decisions nothing is left out, if it can be had. */
+/* What is told of objects begins with now, and of decisions with the oldest that is here. */
 static GBytes *begin_anew(struct event_reader *reader)
 {
     const struct event_window *window = reader->hub->window;
@@ -126,9 +126,9 @@ static GBytes *begin_anew(struct event_reader *reader)
     g_autofree char *why = g_steal_pointer(&reader->why);
     reader->stream = reader->hub->streams;
     reader->place.at[EVENT_NOW] = newest.at[EVENT_NOW];
-    if (!event_view_reaches(reader->view, EVENT_RECORD, &reader->place) ||
-        reader->place.at[EVENT_RECORD] > newest.at[EVENT_RECORD])
-        reader->place.at[EVENT_RECORD] = newest.at[EVENT_RECORD];
+    guint64 oldest = event_view_oldest(reader->view, EVENT_RECORD);
+    reader->place.at[EVENT_RECORD] =
+        MIN(MAX(reader->place.at[EVENT_RECORD], oldest), newest.at[EVENT_RECORD]);
     reader->hello = false;
     return event_window_reset(window, &reader->place, why);
 }
@@ -281,13 +281,18 @@ static void tend_task(void *data)
 
 /* --- following --- */
 
-/* False: it has to be tried again. */
+/* False: it has to be tried again; also when more is wanted by now than was asked for. */
 static bool take_record(struct event_hub *hub)
 {
     struct event_place newest = event_window_newest(hub->window);
+    guint64 wanted = event_window_wanted(hub->window), reached;
     hub->rings = false;
-    if (!event_recall_record(hub->luxid, hub->window, newest.at[EVENT_RECORD], NULL))
+    bool ok = event_recall_record(hub->env, hub->luxid, hub->window, newest.at[EVENT_RECORD],
+                                  &reached, NULL);
+    if (!ok || wanted != event_window_wanted(hub->window))
         hub->rings = true;
+    else
+        event_window_reach(hub->window, EVENT_RECORD, reached);
     return !hub->rings;
 }
 
@@ -492,6 +497,18 @@ static const char *take_place(struct event_hub *hub, const struct event_wish *wi
     return NULL;
 }
 
+/* Too many for one answer are not recalled, and whoever asked for them is told `reset`. */
+static bool recall_record(struct event_hub *hub, guint64 serial, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    guint64 newest;
+    if (event_recall_record(hub->env, hub->luxid, hub->window, serial, &newest, &local) ||
+        fettle_error_is(local, LIMIT))
+        return true;
+    g_propagate_error(error, g_steal_pointer(&local));
+    return false;
+}
+
 /* What came after that place, if it is not here and luxid remembers it; once for all who come at
  * once. */
 static bool recall(struct event_hub *hub, const struct event_view *view,
@@ -509,7 +526,7 @@ static bool recall(struct event_hub *hub, const struct event_view *view,
     if (ok && !event_view_reaches(view, EVENT_NOW, place))
         ok = event_recall_now(hub->luxid, hub->window, place->at[EVENT_NOW], error);
     if (ok && !event_view_reaches(view, EVENT_RECORD, place))
-        ok = event_recall_record(hub->luxid, hub->window, place->at[EVENT_RECORD], error);
+        ok = recall_record(hub, place->at[EVENT_RECORD], error);
     hub->failures += ok || !asked ? 0 : 1;
     task_mutex_unlock(&hub->recalling);
     if (!asked)

@@ -10,6 +10,7 @@ struct entry {
     GList link; /* in its line, by serial */
     const struct event_kind_row *kind;
     guint64 serial, order; /* of coming, in both lines */
+    guint64 wanted;        /* of what was wanted when it was asked for */
     guint32 passes;        /* filters that let it through */
     char *text;            /* "event: …\ndata: …\n\n" */
     gsize bytes;
@@ -30,6 +31,7 @@ struct event_filter {
     struct filter *filter;
     guint32 kinds; /* that it was asked for */
     guint64 since[EVENT_LINES];
+    guint64 wanted; /* of the window, when it came */
     guint64 credit; /* steps that it may still take */
     guint regexes, views;
     bool too_dear; /* its credit was not enough: it is asked no more */
@@ -41,6 +43,8 @@ struct event_window {
     GHashTable *by_key; /* set of struct entry, which owns them */
     guint64 order;
     guint64 since[EVENT_KINDS]; /* all of that kind is known */
+    guint64 wanted;             /* grows when more is wanted: a kind, or a filter */
+    guint64 came[EVENT_KINDS];  /* what it was when that kind was wanted */
     struct event_filter *filters[LIMIT_EVENT_FILTERS];
     GPtrArray *views;
 };
@@ -148,7 +152,8 @@ void event_window_reach(struct event_window *window, enum event_line line, guint
     window->lines[line].newest = MAX(window->lines[line].newest, serial);
 }
 
-void event_window_recall(struct event_window *window, enum event_line which, guint64 serial)
+void event_window_recall(struct event_window *window, enum event_line which, guint64 serial,
+                         guint64 wanted)
 {
     struct line *line = &window->lines[which];
     guint64 oldest = line->entries.head ? ((struct entry *)line->entries.head->data)->serial : 0;
@@ -156,13 +161,18 @@ void event_window_recall(struct event_window *window, enum event_line which, gui
     guint64 since = whole ? serial : MAX(serial, oldest);
     line->floor = MIN(line->floor, since);
     for (size_t i = 0; i < EVENT_KINDS; i++)
-        if (event_line_of(&event_kind_rows[i]) == which &&
+        if (event_line_of(&event_kind_rows[i]) == which && window->came[i] <= wanted &&
             event_window_kinds(window) & event_bit(&event_kind_rows[i]))
             window->since[i] = MIN(window->since[i], since);
     for (size_t i = 0; i < LIMIT_EVENT_FILTERS; i++)
-        if (window->filters[i])
+        if (window->filters[i] && window->filters[i]->wanted <= wanted)
             window->filters[i]->since[which] = MIN(window->filters[i]->since[which], since);
     forget_pieces(window);
+}
+
+guint64 event_window_wanted(const struct event_window *window)
+{
+    return window->wanted;
 }
 
 const char *event_window_stream(const struct event_window *window)
@@ -272,6 +282,12 @@ static void forget_oldest(struct event_window *window, struct line *line)
     }
 }
 
+/* Of two answers on one object it is not said which comes first. */
+static bool is_newer(const struct entry *one, const struct entry *other)
+{
+    return one->serial != other->serial ? one->serial > other->serial : one->wanted > other->wanted;
+}
+
 void event_window_put(struct event_window *window, const struct event_row *row)
 {
     struct line *line = &window->lines[event_line_of(row->kind)];
@@ -281,7 +297,12 @@ void event_window_put(struct event_window *window, const struct event_row *row)
     entry->kind = row->kind;
     entry->serial = row->serial;
     entry->link.data = entry;
+    entry->wanted = row->wanted;
     struct entry *former = g_hash_table_lookup(window->by_key, entry);
+    if (former && is_newer(former, entry)) {
+        entry_free(entry);
+        return;
+    }
     entry->order = former && former->serial == row->serial ? former->order : ++window->order;
     if (former)
         take_out(window, former);
@@ -366,6 +387,7 @@ static bool filter_make(struct event_window *window, int slot, guint32 kinds, co
                                     .names = g_steal_pointer(&names),
                                     .filter = parsed,
                                     .kinds = kinds,
+                                    .wanted = ++window->wanted,
                                     .credit = LIMIT_EVENT_FILTER_STEPS,
                                     .regexes = regexes,
                                     .views = 1};
@@ -449,8 +471,10 @@ struct event_view *event_view_take(struct event_window *window, guint32 kinds, c
         }
     }
     for (size_t i = 0; i < EVENT_KINDS; i++)
-        if (kinds & ~before & event_bit(&event_kind_rows[i]))
+        if (kinds & ~before & event_bit(&event_kind_rows[i])) {
             window->since[i] = window->lines[event_line_of(&event_kind_rows[i])].newest;
+            window->came[i] = ++window->wanted;
+        }
     struct event_view *view = g_new0(struct event_view, 1);
     *view = (struct event_view){.window = window, .kinds = kinds, .slot = slot, .readers = 1};
     g_ptr_array_add(window->views, view);
@@ -491,8 +515,7 @@ GPtrArray *event_window_fields(const struct event_window *window, const struct e
 
 /* --- reading --- */
 
-bool event_view_reaches(const struct event_view *view, enum event_line line,
-                        const struct event_place *place)
+guint64 event_view_oldest(const struct event_view *view, enum event_line line)
 {
     const struct event_window *window = view->window;
     guint64 least = 0;
@@ -503,12 +526,21 @@ bool event_view_reaches(const struct event_view *view, enum event_line line,
     }
     if (least && view->slot >= 0)
         least = MAX(least, window->filters[view->slot]->since[line]);
-    return place->at[line] >= least;
+    return least;
 }
 
+bool event_view_reaches(const struct event_view *view, enum event_line line,
+                        const struct event_place *place)
+{
+    return place->at[line] >= event_view_oldest(view, line);
+}
+
+/* What is beyond the newest was answered to somebody else: it may not have all that is wanted, and
+ * comes again. */
 static bool wants(const struct event_view *view, const struct entry *entry)
 {
-    return view->kinds & event_bit(entry->kind) &&
+    const struct line *line = &view->window->lines[event_line_of(entry->kind)];
+    return entry->serial <= line->newest && view->kinds & event_bit(entry->kind) &&
            (view->slot < 0 || entry->passes & (1u << view->slot));
 }
 

@@ -44,8 +44,12 @@ void event_window_begin(struct event_window *window, const char *stream, guint64
 void event_window_begin_record(struct event_window *window, guint64 serial);
 /* All up to there has been put. */
 void event_window_reach(struct event_window *window, enum event_line line, guint64 serial);
-/* What is newer than that has been put again, of all kinds and for all filters. */
-void event_window_recall(struct event_window *window, enum event_line line, guint64 serial);
+/* What is newer than that has been put again, of all that was wanted when it was asked for: by
+ * event_window_wanted(). */
+void event_window_recall(struct event_window *window, enum event_line line, guint64 serial,
+                         guint64 wanted);
+/* Grows when a kind or a filter comes; no answer to a question of before has what it needs. */
+guint64 event_window_wanted(const struct event_window *window);
 const char *event_window_stream(const struct event_window *window); /* "": none has begun */
 struct event_place event_window_newest(const struct event_window *window);
 
@@ -55,9 +59,11 @@ struct event_row {
     const struct event_kind_row *kind;
     const char *key;
     guint64 serial;
+    guint64 wanted; /* of event_window_wanted(), when it was asked for */
     const json_t *cells;
     const GPtrArray *fields;
 };
+/* One that is older than what is known of it is left out. */
 void event_window_put(struct event_window *window, const struct event_row *row);
 
 /* --- views --- */
@@ -79,6 +85,8 @@ guint32 event_window_kinds(const struct event_window *window);
 GPtrArray *event_window_fields(const struct event_window *window, const struct event_view *view,
                                const struct event_kind_row *kind);
 
+/* All that came after that is here, as far as that view wants it. */
+guint64 event_view_oldest(const struct event_view *view, enum event_line line);
 /* Whether all that came after a place is here, as far as that view wants it. */
 bool event_view_reaches(const struct event_view *view, enum event_line line,
                         const struct event_place *place);

@@ -13,6 +13,7 @@ static void put_text(struct event_window *window, const char *kind, const char *
     const struct event_row row = {.kind = event_kind_find(kind),
                                   .key = key,
                                   .serial = serial,
+                                  .wanted = event_window_wanted(window),
                                   .cells = json_make("[[is]]", 0, name),
                                   .fields = fields};
     event_window_put(window, &row);
@@ -166,7 +167,7 @@ static void test_recalled(void)
     put(window, "node", "n30", 30);
     put(window, "node", "n51", 51);
     put(window, "node", "n20", 52);
-    event_window_recall(window, EVENT_NOW, 10);
+    event_window_recall(window, EVENT_NOW, 10, event_window_wanted(window));
     g_assert_true(event_view_reaches(view, EVENT_NOW, &place));
     g_autofree char *text = read_all(view, &place);
     g_assert_cmpuint(count(text, "event: "), ==, 4);
@@ -174,6 +175,30 @@ static void test_recalled(void)
     static const char *const order[] = {"\"n15\"", "\"n30\"", "\"n51\"", "\"n20\""};
     for (size_t i = 0; i < G_N_ELEMENTS(order); i++)
         g_assert_nonnull(at = strstr(at, order[i]));
+    end(window, view);
+}
+
+/* An answer that is late changes nothing, and what it did not ask for is not known by it. */
+static void test_late(void)
+{
+    struct event_view *view;
+    struct event_window *window = begin("node", &view);
+    struct event_place place = {{0, 0}};
+    put_text(window, "node", "n1", 9, "new");
+    put_text(window, "node", "n1", 5, "old");
+    g_autofree char *text = read_all(view, &place);
+    g_assert_nonnull(strstr(text, "\"name\":\"new\""));
+    g_assert_cmpuint(count(text, "event: "), ==, 1);
+    guint64 wanted = event_window_wanted(window);
+    struct event_view *group =
+        event_view_take(window, event_bit(event_kind_find("group")), NULL, NULL);
+    place.at[EVENT_NOW] = 0;
+    event_window_recall(window, EVENT_NOW, 0, wanted);
+    g_assert_true(event_view_reaches(view, EVENT_NOW, &place));
+    g_assert_false(event_view_reaches(group, EVENT_NOW, &place));
+    event_window_recall(window, EVENT_NOW, 0, event_window_wanted(window));
+    g_assert_true(event_view_reaches(group, EVENT_NOW, &place));
+    event_view_drop(group);
     end(window, view);
 }
 
@@ -253,6 +278,7 @@ int main(int argc, char **argv)
     g_test_add_func("/rapi-event-window/hostile", test_hostile);
     g_test_add_func("/rapi-event-window/record", test_record);
     g_test_add_func("/rapi-event-window/recalled", test_recalled);
+    g_test_add_func("/rapi-event-window/late", test_late);
     g_test_add_func("/rapi-event-window/too-dear", test_too_dear);
     g_test_add_func("/rapi-event-window/regexes", test_regexes);
     int code = g_test_run();

@@ -245,6 +245,66 @@ static void test_resumed(struct queue_world *w)
     leave(second);
 }
 
+/* Nothing that was answered to one is missed by the other, who wants something else. */
+static void resume_both(struct queue_world *w, const char *one, const char *other,
+                        const char *names_one, const char *names_other)
+{
+    g_autofree char *first = g_strconcat(EVENTS "?kinds=", one, NULL);
+    g_autofree char *second = g_strconcat(EVENTS "?kinds=", other, NULL);
+    struct http_feed *feeds[2];
+    rapi_follow_both((const char *const[]){first, second}, feeds);
+    check(w, feeds[0], names_one);
+    check(w, feeds[1], names_other);
+    leave(feeds[0]);
+    leave(feeds[1]);
+    fake_advance(w->world, 60000); /* the window is gone */
+}
+
+static void test_resumed_both(struct queue_world *w)
+{
+    struct http_feed *feed = follow(EVENTS "?kinds=instance");
+    query_put_tag(w, WEB2, "a");
+    g_autofree char *text = told(w, feed), *id = id_of(text);
+    leave(feed);
+    query_put_tag(w, WEB1, "b");
+    guint64 job = queue_submit(w, NULL);
+    queue_child_named(w, job);
+    queue_job_ends(w, job);
+    query_put_decision(w, 1, 100, "act", "alert");
+    fake_advance(w->world, 60000);
+    rapi_last_id(id);
+    resume_both(w, "instance", "job", "instance.changed ", "job.success ");
+    resume_both(w, "job", "instance", "job.success ", "instance.changed ");
+    resume_both(w, "event", "decision", "event.alert ", "decision.act ");
+    resume_both(w, "event", "event&filter=[\"=\",\"subject\",\"" WEB1 "\"]", "event.alert ",
+                "event.alert ");
+    resume_both(w, "instance", "instance&filter=[\"=[]\",\"tags\",\"b\"]", "instance.changed ",
+                "instance.changed ");
+    rapi_last_id(NULL);
+}
+
+/* More than the window holds: the newest of them are told all the same. */
+static void test_too_many_on_record(struct queue_world *w)
+{
+    guint lines = 0;
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct http_feed *feed = rapi_follow(EVENTS, text);
+    g_autofree char *id = id_of(text->str);
+    leave(feed);
+    for (guint i = 0; i < LIMIT_EVENT_ROWS + 100; i++)
+        query_put_decision(w, i, 100, "act", "alert");
+    fake_advance(w->world, 60000);
+    rapi_last_id(id);
+    g_string_assign(text, "");
+    feed = rapi_follow(EVENTS, text);
+    rapi_last_id(NULL);
+    g_assert_nonnull(strstr(text->str, "event: reset\n"));
+    for (const char *at = text->str; (at = strstr(at, "event: event.alert\n")); at++)
+        lines++;
+    g_assert_cmpuint(lines, >, LIMIT_EVENT_ROWS / 2);
+    leave(feed);
+}
+
 static void check_anew(struct queue_world *w, const char *id, const char *why)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -404,6 +464,8 @@ int main(int argc, char **argv)
     rapi_case("/rapi-events/dear-filter", test_dear_filter);
     rapi_case("/rapi-events/refused", test_refused);
     rapi_case("/rapi-events/resumed", test_resumed);
+    rapi_case("/rapi-events/resumed-both", test_resumed_both);
+    rapi_case("/rapi-events/too-many-on-record", test_too_many_on_record);
     rapi_case("/rapi-events/anew", test_anew);
     rapi_case("/rapi-events/restart", test_restart);
     rapi_case("/rapi-events/restart-between", test_restart_between);

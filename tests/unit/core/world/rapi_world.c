@@ -123,6 +123,7 @@ struct asking {
     struct promise answered;
     GString *text;
     bool broken; /* it ended before its end */
+    struct http_feed *feed;
 };
 
 void rapi_take(const char *encodings)
@@ -212,6 +213,41 @@ struct http_feed *rapi_follow(const char *target, GString *text)
         g_error("%s: answered %s", target, said);
     g_string_append(text, said + 4);
     return g_steal_pointer(&rig.answer->feed);
+}
+
+static void keep_feed(struct http_answer *answer, void *data)
+{
+    struct asking *asking = data;
+    g_assert_cmpuint(answer->status, ==, 200);
+    asking->feed = g_steal_pointer(&answer->feed);
+    http_answer_free(answer);
+    promise_complete(&asking->answered);
+}
+
+static void ask_also(void *data)
+{
+    struct asking *asking = data;
+    rapi_serve(rig.rapi, asking->request, keep_feed, asking);
+}
+
+static void ask_both(void *data)
+{
+    struct asking *asking = data;
+    task_spawn(rig.world->cli->tasks, ask_also, &asking[0]);
+    task_spawn(rig.world->cli->tasks, ask_also, &asking[1]);
+    for (guint i = 0; i < 2; i++)
+        g_assert_true(promise_wait(&asking[i].answered));
+}
+
+void rapi_follow_both(const char *const targets[2], struct http_feed *ret_feeds[2])
+{
+    struct asking asking[2] = {{.request = make_request("GET", targets[0], NULL)},
+                               {.request = make_request("GET", targets[1], NULL)}};
+    fake_run(rig.world->cli, ask_both, asking);
+    for (guint i = 0; i < 2; i++) {
+        ret_feeds[i] = asking[i].feed;
+        http_request_free(asking[i].request);
+    }
 }
 
 char *rapi_say(const char *method, const char *target, const char *body)

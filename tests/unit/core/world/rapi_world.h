@@ -28,6 +28,8 @@ void rapi_refused(guint status, const char *explain, const char *method, const c
                   const char *body);
 /* Follows what happens; what is said at once is added to `text`. Free it by its own function. */
 struct http_feed *rapi_follow(const char *target, GString *text);
+/* Two that come at the same moment. */
+void rapi_follow_both(const char *const targets[2], struct http_feed *ret_feeds[2]);
 /* What it has to say by now; false: it is over. */
 bool rapi_read(struct http_feed *feed, GString *text);
 /* The header Last-Event-ID of requests from now on; NULL: they have none. */
