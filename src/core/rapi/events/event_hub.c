@@ -324,11 +324,13 @@ static bool take(struct event_hub *hub, const struct event_question *question, c
     return true;
 }
 
-/* What it may mean that luxid has not answered well. True: it is asked again. */
+/* What it may mean that luxid has not answered well. True: it is asked again. KILLED is the word of
+ * a luxid that ends, and another one begins. */
 static bool goes_on(struct event_hub *hub, const GError *error)
 {
     bool passing = fettle_error_is(error, UNREACHABLE) || fettle_error_is(error, TEMPORARY) ||
-                   fettle_error_is(error, TIMEOUT) || fettle_error_is(error, UNKNOWN_RESULT);
+                   fettle_error_is(error, TIMEOUT) || fettle_error_is(error, UNKNOWN_RESULT) ||
+                   fettle_error_is(error, KILLED);
     return passing && now_ms(hub) - hub->heard_ms < EVENT_AWAY_MS &&
            env_sleep(hub->env, EVENT_RETRY_MS);
 }

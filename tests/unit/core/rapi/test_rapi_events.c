@@ -233,6 +233,16 @@ static void test_resumed(struct queue_world *w)
     g_string_append(rest, more);
     g_autofree char *names = names_of(rest->str);
     g_assert_cmpstr(names, ==, "instance.changed instance.changed event.finding ");
+    /* The place in the address, where no header can be set. */
+    g_autofree char *address = g_strconcat(EVENTS "?kinds=event&last_event_id=", id, NULL);
+    rapi_last_id(NULL);
+    g_string_assign(text, "");
+    struct http_feed *page = rapi_follow(address, text);
+    g_autofree char *of_page = names_of(text->str);
+    g_assert_cmpstr(of_page, ==, "event.finding ");
+    leave(page);
+    rapi_last_id(id);
+    g_string_assign(text, "");
     /* Another one from there, while the first is there; with other kinds and a filter. */
     struct http_feed *second =
         rapi_follow(EVENTS "?kinds=instance,decision&filter=[\"!=\",\"uuid\",\"" WEB1 "\"]", text);
@@ -404,6 +414,17 @@ static void test_away(struct queue_world *w)
     leave(feed);
 }
 
+/* luxid ends in order, and tells that to whoever waits; another one begins. */
+static void test_ended(struct queue_world *w)
+{
+    struct http_feed *feed = follow(EVENTS);
+    rapi_fail_times(0, 8, FETTLE_ERROR_KILLED, "luxid has ended");
+    g_assert_false(is_over(w, feed, 10000));
+    query_put_decision(w, 1, 100, "act", "alert");
+    check(w, feed, "event.alert ");
+    leave(feed);
+}
+
 /* --- who may --- */
 
 static void test_removed(struct queue_world *w)
@@ -471,6 +492,7 @@ int main(int argc, char **argv)
     rapi_case("/rapi-events/restart-between", test_restart_between);
     rapi_case("/rapi-events/another-master#RAP-01", test_other_master);
     rapi_case("/rapi-events/luxid-is-away#RAP-02", test_away);
+    rapi_case("/rapi-events/luxid-ends#RAP-02", test_ended);
     rapi_case("/rapi-events/removed", test_removed);
     rapi_case("/rapi-events/many", test_many);
     rapi_case("/rapi-events/many-filters", test_many_filters);
