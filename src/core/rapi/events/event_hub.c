@@ -21,13 +21,14 @@ struct event_hub {
     GQueue readers; /* struct event_reader */
     GPtrArray *listeners;
     struct task_mutex recalling;
-    guint64 streams;     /* how often another one has begun */
-    guint64 failures;    /* of what was to be recalled */
-    guint refs, joining; /* its owner's and its tasks'; of who is about to be a reader */
-    guint round, left;   /* of following; older rounds that have not ended yet */
-    bool follows, asked, tends, freed; /* asked: the round has asked for what is wanted */
-    bool rings;                        /* there may be decisions that are not known yet */
-    gint64 heard_ms;                   /* when luxid has answered last */
+    guint64 streams;            /* how often another one has begun */
+    guint64 failures;           /* of what was to be recalled */
+    guint refs, joining;        /* its owner's and its tasks'; of who is about to be a reader */
+    guint round, left;          /* of following; older rounds that have not ended yet */
+    bool follows, asked, freed; /* asked: the round has asked for what is wanted */
+    bool tends, looks;          /* at the quiet, and at users */
+    bool rings;                 /* there may be decisions that are not known yet */
+    gint64 heard_ms;            /* when luxid has answered last */
 };
 
 struct event_reader {
@@ -221,15 +222,8 @@ static void reader_free(struct http_feed *feed)
 
 /* --- who is still there, and who may --- */
 
-/* True: he reads no more. Not if nobody knows. */
-static bool is_gone(struct event_hub *hub, const char *user, const char *mark)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *now = rapi_users_mark(hub->users, user, &error);
-    return !error && g_strcmp0(now, mark) != 0;
-}
-
-/* Readers and listeners may go while luxid is asked. */
+/* Readers and listeners may go while luxid is asked. If that fails nobody knows, and each of the
+ * others would wait as long for the same. */
 static void look_at_users(struct event_hub *hub)
 {
     g_autoptr(GPtrArray) known = g_ptr_array_new_with_free_func(g_free);
@@ -239,7 +233,11 @@ static void look_at_users(struct event_hub *hub)
         g_ptr_array_add(known, g_strdup(listener->mark));
     }
     for (guint i = 0; i < known->len && is_wanted(hub); i += 2) {
-        if (!is_gone(hub, known->pdata[i], known->pdata[i + 1]) || hub->freed)
+        g_autoptr(GError) error = NULL;
+        g_autofree char *mark = rapi_users_mark(hub->users, known->pdata[i], &error);
+        if (error || hub->freed)
+            return;
+        if (!g_strcmp0(mark, known->pdata[i + 1]))
             continue;
         for (GList *link = hub->readers.head, *next; link; link = next) {
             struct event_reader *reader = link->data;
@@ -264,18 +262,22 @@ static void look_at_the_quiet(struct event_hub *hub)
     }
 }
 
+/* Two tasks, as who is quiet hears something while luxid stands still, too. */
 static void tend_task(void *data)
 {
     struct event_hub *hub = data;
-    gint64 users_ms = now_ms(hub);
-    while (is_wanted(hub) && env_sleep(hub->env, EVENT_TEND_MS) && is_wanted(hub)) {
+    while (is_wanted(hub) && env_sleep(hub->env, EVENT_TEND_MS) && is_wanted(hub))
         look_at_the_quiet(hub);
-        if (now_ms(hub) - users_ms < EVENT_USERS_MS)
-            continue;
-        look_at_users(hub);
-        users_ms = hub->freed ? 0 : now_ms(hub);
-    }
     hub->tends = false;
+    hub_unref(hub);
+}
+
+static void users_task(void *data)
+{
+    struct event_hub *hub = data;
+    while (is_wanted(hub) && env_sleep(hub->env, EVENT_USERS_MS) && is_wanted(hub))
+        look_at_users(hub);
+    hub->looks = false;
     hub_unref(hub);
 }
 
@@ -398,13 +400,13 @@ static void follow_anew(struct event_hub *hub)
     task_spawn(hub->env->tasks, follow_task, round);
 }
 
-static void tend(struct event_hub *hub)
+static void begin_task(struct event_hub *hub, bool *runs, task_fn fn)
 {
-    if (hub->tends)
+    if (*runs)
         return;
-    hub->tends = true;
+    *runs = true;
     hub->refs++;
-    task_spawn(hub->env->tasks, tend_task, hub);
+    task_spawn(hub->env->tasks, fn, hub);
 }
 
 /* --- coming --- */
@@ -454,7 +456,8 @@ static void widen(struct event_hub *hub, guint32 before, bool record_before, boo
         event_window_begin_record(hub->window, standing->record);
     if (!hub->follows || new_filter || event_window_kinds(hub->window) & ~before)
         follow_anew(hub);
-    tend(hub);
+    begin_task(hub, &hub->tends, tend_task);
+    begin_task(hub, &hub->looks, users_task);
 }
 
 /* A view, with what is known of it from now on; luxid has been asked before. */
@@ -556,17 +559,26 @@ static struct http_feed *reader_new(struct event_hub *hub, const struct event_wi
     return &reader->feed;
 }
 
+/* Whether what is being asked for lacks what is wished. */
+static bool needs_round(const struct event_hub *hub, const struct event_wish *wish)
+{
+    bool shared = hub->follows && !hub->asked;
+    return !shared && (!hub->follows || wish->kinds & ~event_window_kinds(hub->window) ||
+                       !event_window_has_filter(hub->window, wish->kinds, wish->filter));
+}
+
 static struct http_feed *join(struct event_hub *hub, const struct event_wish *wish, GError **error)
 {
     struct standing standing;
     struct event_place place;
-    while (hub->left >= MOST_LEFT) /* they end within EVENT_WATCH_S */
+    if (!look(hub, wish, &standing, error))
+        return NULL;
+    /* They end within EVENT_WATCH_S; many who have waited share the next one. */
+    while (hub->left >= MOST_LEFT && needs_round(hub, wish))
         if (!env_sleep(hub->env, EVENT_RETRY_MS)) {
             fettle_set_ended(error, "the server");
             return NULL;
         }
-    if (!look(hub, wish, &standing, error))
-        return NULL;
     struct event_view *view = take_view(hub, wish, &standing, error);
     if (!view)
         return NULL;

@@ -326,6 +326,11 @@ static void filter_drop(struct event_window *window, int slot)
     g_free(filter->text);
     g_free(filter);
     window->filters[slot] = NULL;
+    GHashTableIter each;
+    void *entry;
+    g_hash_table_iter_init(&each, window->by_key);
+    while (g_hash_table_iter_next(&each, &entry, NULL))
+        ((struct entry *)entry)->passes &= ~(1u << slot);
 }
 
 /* Any name: luxid knows which there are. */
@@ -407,6 +412,11 @@ static int find_filter(const struct event_window *window, guint32 kinds, const j
             return i;
     }
     return -1;
+}
+
+bool event_window_has_filter(const struct event_window *window, guint32 kinds, const json_t *json)
+{
+    return !json || json_is_null(json) || find_filter(window, kinds, json) >= 0;
 }
 
 static bool take_filter(struct event_window *window, guint32 kinds, const json_t *json,

@@ -80,6 +80,8 @@ bool event_view_is_too_dear(const struct event_view *view);
 bool event_view_has_new_filter(const struct event_view *view);
 /* Kinds that any view wants. */
 guint32 event_window_kinds(const struct event_window *window);
+/* Somebody has it; NULL: anybody has none. */
+bool event_window_has_filter(const struct event_window *window, guint32 kinds, const json_t *json);
 /* What has to be known of a kind: fields of its row, and those that filters name; of `view` alone,
  * or, NULL, for all views. Of char *, owned. */
 GPtrArray *event_window_fields(const struct event_window *window, const struct event_view *view,

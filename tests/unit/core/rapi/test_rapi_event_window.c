@@ -236,6 +236,22 @@ static void test_too_dear(void)
     end(window, all);
 }
 
+/* The place of one that is gone says nothing of the next. */
+static void test_place_again(void)
+{
+    struct event_view *all;
+    struct event_window *window = begin("node", &all);
+    struct event_view *view = take(window, "[\"=\",\"name\",\"n1\"]", NULL);
+    struct event_place place = event_window_newest(window);
+    put(window, "node", "n1", 1);
+    event_view_drop(view);
+    view = take(window, "[\"=\",\"name\",\"n2\"]", NULL);
+    g_autofree char *text = read_all(view, &place);
+    g_assert_cmpstr(text, ==, "");
+    event_view_drop(view);
+    end(window, all);
+}
+
 static void check_refused(struct event_window *window, const char *filter, enum fettle_error code,
                           const char *message)
 {
@@ -279,6 +295,7 @@ int main(int argc, char **argv)
     g_test_add_func("/rapi-event-window/record", test_record);
     g_test_add_func("/rapi-event-window/recalled", test_recalled);
     g_test_add_func("/rapi-event-window/late", test_late);
+    g_test_add_func("/rapi-event-window/place-again", test_place_again);
     g_test_add_func("/rapi-event-window/too-dear", test_too_dear);
     g_test_add_func("/rapi-event-window/regexes", test_regexes);
     int code = g_test_run();

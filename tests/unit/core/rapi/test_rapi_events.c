@@ -261,12 +261,14 @@ static void resume_both(struct queue_world *w, const char *one, const char *othe
 {
     g_autofree char *first = g_strconcat(EVENTS "?kinds=", one, NULL);
     g_autofree char *second = g_strconcat(EVENTS "?kinds=", other, NULL);
-    struct http_feed *feeds[2];
-    rapi_follow_both((const char *const[]){first, second}, feeds);
-    check(w, feeds[0], names_one);
-    check(w, feeds[1], names_other);
-    leave(feeds[0]);
-    leave(feeds[1]);
+    g_autoptr(GPtrArray) feeds = g_ptr_array_new(), targets = g_ptr_array_new();
+    g_ptr_array_add(targets, first);
+    g_ptr_array_add(targets, second);
+    rapi_follow_all(targets, feeds);
+    check(w, feeds->pdata[0], names_one);
+    check(w, feeds->pdata[1], names_other);
+    leave(feeds->pdata[0]);
+    leave(feeds->pdata[1]);
     fake_advance(w->world, 60000); /* the window is gone */
 }
 
@@ -457,6 +459,44 @@ static void test_many(struct queue_world *w)
     g_assert_cmpuint(rapi_calls(), <=, calls + 1); /* it ends with the last */
 }
 
+/* luxid has answered no look at users for a minute each, and who is quiet hears something. */
+static void test_users_unknown(struct queue_world *w)
+{
+    struct http_feed *feed = follow(EVENTS);
+    rapi_users_last(60000);
+    rapi_be("alice", RAPI_FAILED);
+    for (guint i = 0; i < 20; i++) {
+        g_autofree char *text = NULL;
+        fake_advance(w->world, 15000);
+        text = told(w, feed);
+        g_assert_cmpstr(text, !=, "");
+    }
+    rapi_users_last(0);
+    rapi_be("alice", RAPI_READ);
+    leave(feed);
+}
+
+/* Each wants something else, all at once: luxid has few calls of theirs, and all are answered. */
+static void test_many_at_once(struct queue_world *w)
+{
+    static const guint count = 30;
+    g_autoptr(GPtrArray) feeds = g_ptr_array_new(),
+                         targets = g_ptr_array_new_with_free_func(g_free);
+    struct http_feed *first = follow(EVENTS "?kinds=job");
+    fake_advance(w->world, 100);
+    for (guint i = 0; i < count; i++)
+        g_ptr_array_add(targets,
+                        g_strdup_printf(EVENTS "?kinds=job&filter=[\"!=\",\"id\",%u]", i + 99));
+    g_assert_cmpuint(rapi_follow_all(targets, feeds), <=, 10);
+    queue_submit(w, NULL);
+    for (guint i = 0; i < count; i++) {
+        g_autofree char *text = told(w, feeds->pdata[i]);
+        g_assert_nonnull(strstr(text, "event: job."));
+        leave(feeds->pdata[i]);
+    }
+    leave(first);
+}
+
 static void test_many_filters(struct queue_world *w)
 {
     g_autoptr(GPtrArray) feeds = g_ptr_array_new();
@@ -495,6 +535,8 @@ int main(int argc, char **argv)
     rapi_case("/rapi-events/luxid-ends#RAP-02", test_ended);
     rapi_case("/rapi-events/removed", test_removed);
     rapi_case("/rapi-events/many", test_many);
+    rapi_case("/rapi-events/users-unknown", test_users_unknown);
+    rapi_case("/rapi-events/many-at-once", test_many_at_once);
     rapi_case("/rapi-events/many-filters", test_many_filters);
     return g_test_run();
 }
