@@ -264,7 +264,7 @@ static void resume_both(struct queue_world *w, const char *one, const char *othe
     g_autoptr(GPtrArray) feeds = g_ptr_array_new(), targets = g_ptr_array_new();
     g_ptr_array_add(targets, first);
     g_ptr_array_add(targets, second);
-    rapi_follow_all(targets, feeds);
+    rapi_follow_all(targets, 0, feeds);
     check(w, feeds->pdata[0], names_one);
     check(w, feeds->pdata[1], names_other);
     leave(feeds->pdata[0]);
@@ -487,7 +487,7 @@ static void test_many_at_once(struct queue_world *w)
     for (guint i = 0; i < count; i++)
         g_ptr_array_add(targets,
                         g_strdup_printf(EVENTS "?kinds=job&filter=[\"!=\",\"id\",%u]", i + 99));
-    g_assert_cmpuint(rapi_follow_all(targets, feeds), <=, 10);
+    g_assert_cmpuint(rapi_follow_all(targets, 1, feeds), <=, 10);
     queue_submit(w, NULL);
     for (guint i = 0; i < count; i++) {
         g_autofree char *text = told(w, feeds->pdata[i]);

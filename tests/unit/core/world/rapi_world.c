@@ -137,6 +137,7 @@ struct asking {
     GString *text;
     bool broken; /* it ended before its end */
     struct http_feed *feed;
+    guint after_ms;
 };
 
 void rapi_take(const char *encodings)
@@ -240,6 +241,8 @@ static void keep_feed(struct http_answer *answer, void *data)
 static void ask_also(void *data)
 {
     struct asking *asking = data;
+    if (asking->after_ms)
+        env_sleep(rig.world->cli, asking->after_ms);
     rapi_serve(rig.rapi, asking->request, keep_feed, asking);
 }
 
@@ -257,12 +260,14 @@ static void ask_all(void *data)
         g_assert_true(promise_wait(&all->each[i].answered));
 }
 
-guint rapi_follow_all(const GPtrArray *targets, GPtrArray *feeds)
+guint rapi_follow_all(const GPtrArray *targets, guint apart_ms, GPtrArray *feeds)
 {
     g_autofree struct asking *each = g_new0(struct asking, targets->len);
     rig.most_watches = 0;
-    for (guint i = 0; i < targets->len; i++)
+    for (guint i = 0; i < targets->len; i++) {
         each[i].request = make_request("GET", targets->pdata[i], NULL);
+        each[i].after_ms = i * apart_ms;
+    }
     fake_run(rig.world->cli, ask_all, &(struct askings){each, targets->len});
     for (guint i = 0; i < targets->len; i++) {
         g_ptr_array_add(feeds, each[i].feed);
