@@ -411,13 +411,6 @@ static void begin_task(struct event_hub *hub, bool *runs, task_fn fn)
 
 /* --- coming --- */
 
-static gint64 ask_serial(struct event_hub *hub, GError **error)
-{
-    json_autoptr info =
-        hub->luxid->call(hub->luxid, FACE_OWN, "QueryClusterInfo", json_array(), NULL, 0, error);
-    return info ? json_integer_value(json_object_get(info, "serial")) : -1;
-}
-
 /* Where the stream stands by luxid's word, who has looked at all fields. */
 struct standing {
     char stream[LIMIT_EVENT_STREAM];
@@ -435,16 +428,21 @@ static bool look(struct event_hub *hub, const struct event_wish *wish, struct st
     event_window_free(window);
     if (!question)
         return false;
-    gint64 record = ask_serial(hub, error); /* before the stream: nothing is between them */
-    json_autoptr answer =
-        record >= 0 ? event_question_ask(question, hub->luxid, "", 0, 0, error) : NULL;
+    json_autoptr answer = event_question_ask(question, hub->luxid, "", 0, 0, error);
     event_question_free(question);
     const char *stream = json_string_value(json_object_get(answer, "stream"));
+    const json_t *record = json_object_get(answer, "record");
     if (!answer)
         return false;
+    if (!record) {
+        fettle_set_error(error, TEMPORARY,
+                         "luxid is of an older version, and does not say which decisions it knows; "
+                         "try again when it has been started anew");
+        return false;
+    }
     g_strlcpy(ret->stream, stream ? stream : "", sizeof ret->stream);
     ret->serial = (guint64)json_integer_value(json_object_get(answer, "serial"));
-    ret->record = (guint64)record;
+    ret->record = (guint64)json_integer_value(record);
     return true;
 }
 
