@@ -220,7 +220,7 @@ def rest_page():
                  for method, path, need, kind, what, doc, parts in rest_routes() if kind != 'NONE' and path.startswith(('/fettle/', '/metrics')) == ours]
         lines += [f'## {title}', '', *table(('method', 'path', 'who', '', 'takes'), found)]
     lines += ['## Events', '', 'What `/fettle/v1/events` tells ([guide](../guide/events.md#by-http)): `event: KIND.WORD`, and an object with `kind`, `key`, `gone` and the fields; '
-              'and `reset`, with `why`.', '', *events_table()]
+              'and `reset` and `end`, with `why`.', '', *events_table()]
     none = [(method, f'`{path}`', what) for method, path, _, kind, what, _, _ in rest_routes() if kind == 'NONE']
     lines += ['## What there is not', '', 'Answered with 501 and this reason.', '', *table(('method', 'path', 'why'), none)]
     return '\n'.join(lines)

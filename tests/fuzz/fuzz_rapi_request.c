@@ -32,7 +32,8 @@ static const char *const results[] = {
     "{\"data\":[[[0,\"web1\"]]]}",
     "[[",
     "{\"serial\":3,\"volume_group_name\":null}",
-    "{\"stream\":\"" NODE "\",\"serial\":3,\"anew\":false,\"changes\":[[\"job\",\"1\",[[0,1],[0,"
+    "{\"stream\":\"" NODE
+    "\",\"serial\":3,\"record\":2,\"anew\":false,\"changes\":[[\"job\",\"1\",[[0,1],[0,"
     "\"x\"]]],[\"node\",\"n\",null],[\"event\",\"e\",[]],[7]],\"serials\":[2],\"data\":[[[0,\"u\"],"
     "[0,3]]]}",
 };

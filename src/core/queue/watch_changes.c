@@ -106,13 +106,14 @@ void watch_changes_free(struct watches *watches)
 /* --- answers --- */
 
 /* `changes` and `serials`, those of each, are stolen; `why` NULL: the client can go on from where
- * it was. */
+ * it was. `record`: which decisions are told by it, and by Query at the same moment. */
 static json_t *make_answer(const struct watches *watches, guint64 serial, const char *why,
                            json_t *changes, json_t *serials)
 {
-    return json_make("{ss, sI, sb, ss, so, so}", "stream", watches->stream, "serial",
-                     (json_int_t)serial, "anew", (int)(why != NULL), "why", why ?: "", "changes",
-                     changes, "serials", serials);
+    guint64 record = config_serial(follow_config(watches->context->follow));
+    return json_make("{ss, sI, sI, sb, ss, so, so}", "stream", watches->stream, "serial",
+                     (json_int_t)serial, "record", (json_int_t)record, "anew", (int)(why != NULL),
+                     "why", why ?: "", "changes", changes, "serials", serials);
 }
 
 static json_t *make_row(struct query_source *source, const GPtrArray *fields, const void *object)

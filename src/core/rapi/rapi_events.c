@@ -62,6 +62,14 @@ static struct http_answer *answer_with(struct http_feed *feed)
     return answer;
 }
 
+/* A new EventSource of a browser can set no header. */
+static const char *place_of(const struct rapi_call *call)
+{
+    const char *header = http_request_header(call->request, "last-event-id");
+    const char *query = rapi_query(call, "last_event_id");
+    return *header || !query ? header : query;
+}
+
 struct http_answer *rapi_own_events(struct rapi_call *call, GError **error)
 {
     g_autoptr(GError) local = NULL;
@@ -81,7 +89,7 @@ struct http_answer *rapi_own_events(struct rapi_call *call, GError **error)
     }
     const struct event_wish wish = {.kinds = kinds,
                                     .filter = filter,
-                                    .place = http_request_header(call->request, "last-event-id"),
+                                    .place = place_of(call),
                                     .user = call->user,
                                     .mark = mark};
     if (!strcmp(call->request->method, "HEAD"))

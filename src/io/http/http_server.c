@@ -10,6 +10,8 @@
 
 #include <gio/gunixsocketaddress.h>
 #include <libsoup/soup.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -169,6 +171,13 @@ static void shake(struct connection *connection, GSocketConnection *base)
                                      connection->shaking, shaken_cb, connection);
 }
 
+/* A peer that is gone without a word acknowledges nothing: what is written to it fails by then. */
+static void notice_silence(const struct connection *connection)
+{
+    int ms = (int)connection->server->silence_s * 1000;
+    setsockopt(g_socket_get_fd(connection->socket), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
 static void begin_cb(struct arrival *arrival, GSocketConnection *base, void *data)
 {
     struct http_server *server = data;
@@ -184,6 +193,7 @@ static void begin_cb(struct arrival *arrival, GSocketConnection *base, void *dat
     g_hash_table_add(server->connections, connection);
     arrival_set_owner(arrival, connection);
     g_socket_set_timeout(connection->socket, server->silence_s);
+    notice_silence(connection);
     if (server->events->arrives)
         server->events->arrives(server->data);
     if (server->certificate)

@@ -53,13 +53,15 @@ static void serve(struct http_exchange *exchange, void *data)
     http_exchange_answer(exchange, answer);
 }
 
-static void begin(struct world *world)
+static void begin(struct world *world, guint silence_s)
 {
     static const struct http_server_events events = {.serve = serve};
     g_autoptr(GError) error = NULL;
     *world = (struct world){.port = world_free_port(), .feeds = g_ptr_array_new()};
-    const struct http_server_options options = {
-        .address = "127.0.0.1", .port = world->port, .settings = "etc/apid.conf", .silence_s = 1};
+    const struct http_server_options options = {.address = "127.0.0.1",
+                                                .port = world->port,
+                                                .settings = "etc/apid.conf",
+                                                .silence_s = silence_s};
     world->server = http_server_new(&options, &events, world, &error);
     g_assert_no_error(error);
 }
@@ -99,7 +101,7 @@ static struct client *follow(struct world *world)
 static void test_pieces(void)
 {
     struct world world;
-    begin(&world);
+    begin(&world, 1);
     struct client *client = follow(&world);
     struct feed *feed = world.feeds->pdata[0];
     give(feed, "one\n\n");
@@ -109,6 +111,18 @@ static void test_pieces(void)
     give(feed, "two\n\n");
     wait_said(client, "two\n\n");
     g_assert_false(client->over);
+    client_free(client);
+    end(&world);
+}
+
+static void test_over(void)
+{
+    struct world world;
+    begin(&world, 60);
+    struct client *client = follow(&world);
+    struct feed *feed = world.feeds->pdata[0];
+    give(feed, "one\n\n");
+    wait_said(client, "one\n\n");
     feed->over = true;
     feed->base.wake(feed->base.data);
     wait_said(client, "\r\n0\r\n\r\n");
@@ -125,7 +139,7 @@ static void test_many(void)
 {
     struct world world;
     struct client *clients[MANY];
-    begin(&world);
+    begin(&world, 1);
     for (guint i = 0; i < MANY; i++)
         clients[i] = follow(&world);
     g_assert_cmpuint(world.feeds->len, ==, MANY);
@@ -145,7 +159,7 @@ static void test_many(void)
 static void test_gone(void)
 {
     struct world world;
-    begin(&world);
+    begin(&world, 1);
     struct client *client = follow(&world);
     client_free(client);
     while (world.feeds->len) { /* seen when it is told of something */
@@ -161,7 +175,7 @@ static void test_gone(void)
 static void test_unread(void)
 {
     struct world world;
-    begin(&world);
+    begin(&world, 1);
     struct client *client = client_dial_silently("127.0.0.1", world.port);
     client_say(client, FOLLOW);
     world_wait_count(&world.fed, 1);
@@ -185,6 +199,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     loop_init();
     g_test_add_func("/http-feed/pieces", test_pieces);
+    g_test_add_func("/http-feed/over", test_over);
     g_test_add_func("/http-feed/many", test_many);
     g_test_add_func("/http-feed/gone", test_gone);
     g_test_add_func("/http-feed/unread", test_unread);

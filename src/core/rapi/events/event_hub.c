@@ -21,13 +21,14 @@ struct event_hub {
     GQueue readers; /* struct event_reader */
     GPtrArray *listeners;
     struct task_mutex recalling;
-    guint64 streams;     /* how often another one has begun */
-    guint64 failures;    /* of what was to be recalled */
-    guint refs, joining; /* its owner's and its tasks'; of who is about to be a reader */
-    guint round, left;   /* of following; older rounds that have not ended yet */
-    bool follows, asked, tends, freed; /* asked: the round has asked for what is wanted */
-    bool rings;                        /* there may be decisions that are not known yet */
-    gint64 heard_ms;                   /* when luxid has answered last */
+    guint64 streams;            /* how often another one has begun */
+    guint64 failures;           /* of what was to be recalled */
+    guint refs, joining;        /* its owner's and its tasks'; of who is about to be a reader */
+    guint round, left;          /* of following; older rounds that have not ended yet */
+    bool follows, asked, freed; /* asked: the round has asked for what is wanted */
+    bool tends, looks;          /* at the quiet, and at users */
+    bool rings;                 /* there may be decisions that are not known yet */
+    gint64 heard_ms;            /* when luxid has answered last */
 };
 
 struct event_reader {
@@ -118,7 +119,7 @@ static void let_all_go(struct event_hub *hub)
     }
 }
 
-/* What is told of objects begins with now; of decisions nothing is left out, if it can be had. */
+/* What is told of objects begins with now, and of decisions with the oldest that is here. */
 static GBytes *begin_anew(struct event_reader *reader)
 {
     const struct event_window *window = reader->hub->window;
@@ -126,9 +127,9 @@ static GBytes *begin_anew(struct event_reader *reader)
     g_autofree char *why = g_steal_pointer(&reader->why);
     reader->stream = reader->hub->streams;
     reader->place.at[EVENT_NOW] = newest.at[EVENT_NOW];
-    if (!event_view_reaches(reader->view, EVENT_RECORD, &reader->place) ||
-        reader->place.at[EVENT_RECORD] > newest.at[EVENT_RECORD])
-        reader->place.at[EVENT_RECORD] = newest.at[EVENT_RECORD];
+    guint64 oldest = event_view_oldest(reader->view, EVENT_RECORD);
+    reader->place.at[EVENT_RECORD] =
+        MIN(MAX(reader->place.at[EVENT_RECORD], oldest), newest.at[EVENT_RECORD]);
     reader->hello = false;
     return event_window_reset(window, &reader->place, why);
 }
@@ -145,8 +146,19 @@ static bool has_to_begin_anew(struct event_reader *reader)
     return reader->why != NULL;
 }
 
+/* The rest of its way is not known. */
+static GBytes *give_up(struct event_reader *reader)
+{
+    reader->over = true;
+    return event_window_end(reader->hub->window, &reader->place,
+                            "filter: it costs too much for each change; a simpler one, or one "
+                            "without regular expressions, is needed");
+}
+
 static GBytes *next_piece(struct event_reader *reader)
 {
+    if (event_view_is_too_dear(reader->view))
+        return give_up(reader);
     if (has_to_begin_anew(reader))
         return begin_anew(reader);
     if (reader->hello) {
@@ -210,15 +222,8 @@ static void reader_free(struct http_feed *feed)
 
 /* --- who is still there, and who may --- */
 
-/* True: he reads no more. Not if nobody knows. */
-static bool is_gone(struct event_hub *hub, const char *user, const char *mark)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *now = rapi_users_mark(hub->users, user, &error);
-    return !error && g_strcmp0(now, mark) != 0;
-}
-
-/* Readers and listeners may go while luxid is asked. */
+/* Readers and listeners may go while luxid is asked. If that fails nobody knows, and each of the
+ * others would wait as long for the same. */
 static void look_at_users(struct event_hub *hub)
 {
     g_autoptr(GPtrArray) known = g_ptr_array_new_with_free_func(g_free);
@@ -228,7 +233,11 @@ static void look_at_users(struct event_hub *hub)
         g_ptr_array_add(known, g_strdup(listener->mark));
     }
     for (guint i = 0; i < known->len && is_wanted(hub); i += 2) {
-        if (!is_gone(hub, known->pdata[i], known->pdata[i + 1]) || hub->freed)
+        g_autoptr(GError) error = NULL;
+        g_autofree char *mark = rapi_users_mark(hub->users, known->pdata[i], &error);
+        if (error || hub->freed)
+            return;
+        if (!g_strcmp0(mark, known->pdata[i + 1]))
             continue;
         for (GList *link = hub->readers.head, *next; link; link = next) {
             struct event_reader *reader = link->data;
@@ -253,30 +262,39 @@ static void look_at_the_quiet(struct event_hub *hub)
     }
 }
 
+/* Two tasks, as who is quiet hears something while luxid stands still, too. */
 static void tend_task(void *data)
 {
     struct event_hub *hub = data;
-    gint64 users_ms = now_ms(hub);
-    while (is_wanted(hub) && env_sleep(hub->env, EVENT_TEND_MS) && is_wanted(hub)) {
+    while (is_wanted(hub) && env_sleep(hub->env, EVENT_TEND_MS) && is_wanted(hub))
         look_at_the_quiet(hub);
-        if (now_ms(hub) - users_ms < EVENT_USERS_MS)
-            continue;
-        look_at_users(hub);
-        users_ms = hub->freed ? 0 : now_ms(hub);
-    }
     hub->tends = false;
+    hub_unref(hub);
+}
+
+static void users_task(void *data)
+{
+    struct event_hub *hub = data;
+    while (is_wanted(hub) && env_sleep(hub->env, EVENT_USERS_MS) && is_wanted(hub))
+        look_at_users(hub);
+    hub->looks = false;
     hub_unref(hub);
 }
 
 /* --- following --- */
 
-/* False: it has to be tried again. */
+/* False: it has to be tried again; also when more is wanted by now than was asked for. */
 static bool take_record(struct event_hub *hub)
 {
     struct event_place newest = event_window_newest(hub->window);
+    guint64 wanted = event_window_wanted(hub->window), reached;
     hub->rings = false;
-    if (!event_recall_record(hub->luxid, hub->window, newest.at[EVENT_RECORD], NULL))
+    bool ok = event_recall_record(hub->env, hub->luxid, hub->window, newest.at[EVENT_RECORD],
+                                  &reached, NULL);
+    if (!ok || wanted != event_window_wanted(hub->window))
         hub->rings = true;
+    else
+        event_window_reach(hub->window, EVENT_RECORD, reached);
     return !hub->rings;
 }
 
@@ -308,11 +326,13 @@ static bool take(struct event_hub *hub, const struct event_question *question, c
     return true;
 }
 
-/* What it may mean that luxid has not answered well. True: it is asked again. */
+/* What it may mean that luxid has not answered well. True: it is asked again. KILLED is the word of
+ * a luxid that ends, and another one begins. */
 static bool goes_on(struct event_hub *hub, const GError *error)
 {
     bool passing = fettle_error_is(error, UNREACHABLE) || fettle_error_is(error, TEMPORARY) ||
-                   fettle_error_is(error, TIMEOUT) || fettle_error_is(error, UNKNOWN_RESULT);
+                   fettle_error_is(error, TIMEOUT) || fettle_error_is(error, UNKNOWN_RESULT) ||
+                   fettle_error_is(error, KILLED);
     return passing && now_ms(hub) - hub->heard_ms < EVENT_AWAY_MS &&
            env_sleep(hub->env, EVENT_RETRY_MS);
 }
@@ -380,23 +400,16 @@ static void follow_anew(struct event_hub *hub)
     task_spawn(hub->env->tasks, follow_task, round);
 }
 
-static void tend(struct event_hub *hub)
+static void begin_task(struct event_hub *hub, bool *runs, task_fn fn)
 {
-    if (hub->tends)
+    if (*runs)
         return;
-    hub->tends = true;
+    *runs = true;
     hub->refs++;
-    task_spawn(hub->env->tasks, tend_task, hub);
+    task_spawn(hub->env->tasks, fn, hub);
 }
 
 /* --- coming --- */
-
-static gint64 ask_serial(struct event_hub *hub, GError **error)
-{
-    json_autoptr info =
-        hub->luxid->call(hub->luxid, FACE_OWN, "QueryClusterInfo", json_array(), NULL, 0, error);
-    return info ? json_integer_value(json_object_get(info, "serial")) : -1;
-}
 
 /* Where the stream stands by luxid's word, who has looked at all fields. */
 struct standing {
@@ -415,16 +428,21 @@ static bool look(struct event_hub *hub, const struct event_wish *wish, struct st
     event_window_free(window);
     if (!question)
         return false;
-    gint64 record = ask_serial(hub, error); /* before the stream: nothing is between them */
-    json_autoptr answer =
-        record >= 0 ? event_question_ask(question, hub->luxid, "", 0, 0, error) : NULL;
+    json_autoptr answer = event_question_ask(question, hub->luxid, "", 0, 0, error);
     event_question_free(question);
     const char *stream = json_string_value(json_object_get(answer, "stream"));
+    const json_t *record = json_object_get(answer, "record");
     if (!answer)
         return false;
+    if (!record) {
+        fettle_set_error(error, TEMPORARY,
+                         "luxid is of an older version, and does not say which decisions it knows; "
+                         "try again when it has been started anew");
+        return false;
+    }
     g_strlcpy(ret->stream, stream ? stream : "", sizeof ret->stream);
     ret->serial = (guint64)json_integer_value(json_object_get(answer, "serial"));
-    ret->record = (guint64)record;
+    ret->record = (guint64)json_integer_value(record);
     return true;
 }
 
@@ -436,7 +454,8 @@ static void widen(struct event_hub *hub, guint32 before, bool record_before, boo
         event_window_begin_record(hub->window, standing->record);
     if (!hub->follows || new_filter || event_window_kinds(hub->window) & ~before)
         follow_anew(hub);
-    tend(hub);
+    begin_task(hub, &hub->tends, tend_task);
+    begin_task(hub, &hub->looks, users_task);
 }
 
 /* A view, with what is known of it from now on; luxid has been asked before. */
@@ -481,6 +500,18 @@ static const char *take_place(struct event_hub *hub, const struct event_wish *wi
     return NULL;
 }
 
+/* Too many for one answer are not recalled, and whoever asked for them is told `reset`. */
+static bool recall_record(struct event_hub *hub, guint64 serial, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    guint64 newest;
+    if (event_recall_record(hub->env, hub->luxid, hub->window, serial, &newest, &local) ||
+        fettle_error_is(local, LIMIT))
+        return true;
+    g_propagate_error(error, g_steal_pointer(&local));
+    return false;
+}
+
 /* What came after that place, if it is not here and luxid remembers it; once for all who come at
  * once. */
 static bool recall(struct event_hub *hub, const struct event_view *view,
@@ -498,7 +529,7 @@ static bool recall(struct event_hub *hub, const struct event_view *view,
     if (ok && !event_view_reaches(view, EVENT_NOW, place))
         ok = event_recall_now(hub->luxid, hub->window, place->at[EVENT_NOW], error);
     if (ok && !event_view_reaches(view, EVENT_RECORD, place))
-        ok = event_recall_record(hub->luxid, hub->window, place->at[EVENT_RECORD], error);
+        ok = recall_record(hub, place->at[EVENT_RECORD], error);
     hub->failures += ok || !asked ? 0 : 1;
     task_mutex_unlock(&hub->recalling);
     if (!asked)
@@ -526,17 +557,26 @@ static struct http_feed *reader_new(struct event_hub *hub, const struct event_wi
     return &reader->feed;
 }
 
+/* Whether what is being asked for lacks what is wished. */
+static bool needs_round(const struct event_hub *hub, const struct event_wish *wish)
+{
+    bool shared = hub->follows && !hub->asked;
+    return !shared && (!hub->follows || wish->kinds & ~event_window_kinds(hub->window) ||
+                       !event_window_has_filter(hub->window, wish->kinds, wish->filter));
+}
+
 static struct http_feed *join(struct event_hub *hub, const struct event_wish *wish, GError **error)
 {
     struct standing standing;
     struct event_place place;
-    while (hub->left >= MOST_LEFT) /* they end within EVENT_WATCH_S */
+    if (!look(hub, wish, &standing, error))
+        return NULL;
+    /* They end within EVENT_WATCH_S; many who have waited share the next one. */
+    while (hub->left >= MOST_LEFT && needs_round(hub, wish))
         if (!env_sleep(hub->env, EVENT_RETRY_MS)) {
             fettle_set_ended(error, "the server");
             return NULL;
         }
-    if (!look(hub, wish, &standing, error))
-        return NULL;
     struct event_view *view = take_view(hub, wish, &standing, error);
     if (!view)
         return NULL;

@@ -5,10 +5,12 @@
 
 #include "core/rapi/rapi_rows.h"
 
+#define TURN_ROWS 500      /* that are put before others have their turn */
 #define PATIENCE_MS 25000u /* for luxid, besides its wait for a change */
 
 struct event_question {
     GPtrArray *fields[EVENT_KINDS]; /* of char *; NULL: that kind is not wanted */
+    guint64 wanted;                 /* of event_window_wanted() */
 };
 
 struct event_question *event_question_new(const struct event_window *window,
@@ -16,6 +18,7 @@ struct event_question *event_question_new(const struct event_window *window,
 {
     struct event_question *question = g_new0(struct event_question, 1);
     guint32 kinds = view ? event_view_kinds(view) : event_window_kinds(window);
+    question->wanted = event_window_wanted(window);
     for (size_t i = 0; i < EVENT_KINDS; i++) {
         const struct event_kind_row *kind = &event_kind_rows[i];
         if (!(kinds & event_bit(kind)))
@@ -70,6 +73,7 @@ static void take_change(const struct event_question *question, const json_t *cha
                      &(struct event_row){.kind = kind,
                                          .key = key,
                                          .serial = serial,
+                                         .wanted = question->wanted,
                                          .cells = json_array_get(change, 2),
                                          .fields = question->fields[kind - event_kind_rows]});
 }
@@ -116,34 +120,65 @@ bool event_recall_now(struct rapi_luxid *luxid, struct event_window *window, gui
     bool all = false, more = true;
     while (more && !all)
         more = recall_some(luxid, window, question, &reached, &all, &local);
+    guint64 wanted = question->wanted;
     event_question_free(question);
     if (local) {
         g_propagate_error(error, g_steal_pointer(&local));
         return false;
     }
     if (all)
-        event_window_recall(window, EVENT_NOW, serial);
+        event_window_recall(window, EVENT_NOW, serial, wanted);
     return true;
 }
 
 /* --- decisions --- */
 
-static GPtrArray *fields_of_decisions(const struct event_window *window)
+/* How decisions are asked for. */
+struct decisions {
+    const struct event_kind_row *event, *decision;
+    guint32 kinds; /* that are wanted of them */
+    guint64 wanted;
+    GPtrArray *fields; /* the last three are `own` */
+};
+
+static const char *const own[] = {"uuid", "serial_no", "event"};
+
+static void decisions_init(struct decisions *asked, const struct event_window *window)
 {
-    GPtrArray *names = event_window_fields(window, NULL, event_kind_find("decision"));
-    g_autoptr(GPtrArray) of_events = event_window_fields(window, NULL, event_kind_find("event"));
-    static const char *const own[] = {"uuid", "serial_no", "event"};
-    for (guint i = 0; i < of_events->len; i++)
-        g_ptr_array_add(names, g_strdup(of_events->pdata[i]));
+    *asked = (struct decisions){.event = event_kind_find("event"),
+                                .decision = event_kind_find("decision"),
+                                .wanted = event_window_wanted(window),
+                                .fields = g_ptr_array_new_with_free_func(g_free)};
+    const struct event_kind_row *const of[] = {asked->event, asked->decision};
+    asked->kinds =
+        event_window_kinds(window) & (event_bit(asked->event) | event_bit(asked->decision));
+    for (size_t i = 0; i < G_N_ELEMENTS(of); i++) {
+        if (!(asked->kinds & event_bit(of[i])))
+            continue;
+        g_autoptr(GPtrArray) names = event_window_fields(window, NULL, of[i]);
+        for (guint at = 0; at < names->len; at++)
+            g_ptr_array_add(asked->fields, g_strdup(names->pdata[at]));
+    }
     for (size_t i = 0; i < G_N_ELEMENTS(own); i++)
-        g_ptr_array_add(names, g_strdup(own[i]));
-    return names;
+        g_ptr_array_add(asked->fields, g_strdup(own[i]));
 }
 
-/* The last three cells are `own`. */
-static guint64 put_decision(struct event_window *window, const GPtrArray *fields,
+/* Events are few among decisions. */
+static char *ask_decisions(const struct decisions *asked, struct rapi_luxid *luxid, guint64 serial,
+                           GError **error)
+{
+    json_t *filter = json_make("[s, [s, s, I]]", "&", ">", "serial_no", (json_int_t)serial);
+    if (!(asked->kinds & event_bit(asked->decision)))
+        json_array_append_new(filter, json_make("[s, s, s]", "!=", "event", "none"));
+    return luxid->call_text(luxid, FACE_OWN, "Query",
+                            json_make("[s o o]", "decision", names_json(asked->fields), filter),
+                            NULL, 0, error);
+}
+
+static guint64 put_decision(const struct decisions *asked, struct event_window *window,
                             const struct rapi_span *spans)
 {
+    const GPtrArray *fields = asked->fields;
     json_autoptr cells = json_array();
     for (guint i = 0; i < fields->len; i++) {
         json_t *value = json_loadb(spans[i].at, spans[i].length, JSON_DECODE_ANY, NULL);
@@ -154,45 +189,57 @@ static guint64 put_decision(struct event_window *window, const GPtrArray *fields
         json_array_get(json_array_get(cells, fields->len - 2), 1),
         json_array_get(json_array_get(cells, fields->len - 1), 1),
     };
-    struct event_row row = {.kind = event_kind_find("event"),
+    struct event_row row = {.kind = asked->event,
                             .key = json_string_value(value[0]),
                             .serial = (guint64)json_integer_value(value[1]),
+                            .wanted = asked->wanted,
                             .cells = cells,
                             .fields = fields};
     const char *event = json_string_value(value[2]);
     if (!row.key)
         return 0;
-    if (event && strcmp(event, "none") != 0)
+    if (asked->kinds & event_bit(asked->event) && event && strcmp(event, "none") != 0)
         event_window_put(window, &row);
-    row.kind = event_kind_find("decision");
-    event_window_put(window, &row);
+    row.kind = asked->decision;
+    if (asked->kinds & event_bit(asked->decision))
+        event_window_put(window, &row);
     return row.serial;
 }
 
-bool event_recall_record(struct rapi_luxid *luxid, struct event_window *window, guint64 serial,
+/* They may be as many as decisions may be; others have their turn between them. */
+static bool put_decisions(const struct decisions *asked, const struct env *env,
+                          struct event_window *window, const char *text, guint64 *newest,
+                          GError **error)
+{
+    struct rapi_rows rows;
+    g_autofree struct rapi_span *spans = g_new0(struct rapi_span, asked->fields->len);
+    guint put = 0;
+    rapi_rows_begin(&rows, text, true);
+    while (rapi_rows_next(&rows, spans, asked->fields->len)) {
+        guint64 of_row = put_decision(asked, window, spans);
+        *newest = MAX(*newest, of_row);
+        if (++put % TURN_ROWS == 0 && !env_sleep(env, 1)) {
+            fettle_set_ended(error, "the server");
+            return false;
+        }
+    }
+    if (rows.broken)
+        fettle_set_error(error, PROTOCOL, "luxid: Query: the answer is no list of rows");
+    return !rows.broken;
+}
+
+bool event_recall_record(const struct env *env, struct rapi_luxid *luxid,
+                         struct event_window *window, guint64 serial, guint64 *ret_newest,
                          GError **error)
 {
-    g_autoptr(GPtrArray) fields = fields_of_decisions(window);
-    g_autofree char *text =
-        luxid->call_text(luxid, FACE_OWN, "Query",
-                         json_make("[s o [s s I]]", "decision", names_json(fields), ">",
-                                   "serial_no", (json_int_t)serial),
-                         NULL, 0, error);
-    if (!text)
-        return false;
-    struct rapi_rows rows;
-    g_autofree struct rapi_span *spans = g_new0(struct rapi_span, fields->len);
+    struct decisions asked;
     guint64 newest = serial;
-    rapi_rows_begin(&rows, text, true);
-    while (rapi_rows_next(&rows, spans, fields->len)) {
-        guint64 of_row = put_decision(window, fields, spans);
-        newest = MAX(newest, of_row);
-    }
-    if (rows.broken) {
-        fettle_set_error(error, PROTOCOL, "luxid: Query: the answer is no list of rows");
-        return false;
-    }
-    event_window_recall(window, EVENT_RECORD, serial);
-    event_window_reach(window, EVENT_RECORD, newest);
-    return true;
+    decisions_init(&asked, window);
+    g_autofree char *text = ask_decisions(&asked, luxid, serial, error);
+    bool ok = text && put_decisions(&asked, env, window, text, &newest, error);
+    if (ok)
+        event_window_recall(window, EVENT_RECORD, serial, asked.wanted);
+    *ret_newest = asked.wanted == event_window_wanted(window) ? newest : serial;
+    g_ptr_array_unref(asked.fields);
+    return ok;
 }

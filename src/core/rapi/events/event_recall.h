@@ -6,6 +6,7 @@
 
 #include "core/rapi/events/event_window.h"
 #include "core/rapi/luxid.h"
+#include "proto/env.h"
 
 /* Kinds and fields as they were wanted when it was made. */
 struct event_question;
@@ -25,6 +26,9 @@ void event_question_take(const struct event_question *question, const json_t *an
  * more is known than before. False with an error of the call. */
 bool event_recall_now(struct rapi_luxid *luxid, struct event_window *window, guint64 serial,
                       GError **error);
-/* The same of decisions that are on record, all of them. */
-bool event_recall_record(struct rapi_luxid *luxid, struct event_window *window, guint64 serial,
+/* The same of decisions that are on record, all of them, or as many as the window holds.
+ * `*ret_newest`: up to which all that is wanted by now was asked for. LIMIT: they are too many for
+ * an answer. */
+bool event_recall_record(const struct env *env, struct rapi_luxid *luxid,
+                         struct event_window *window, guint64 serial, guint64 *ret_newest,
                          GError **error);

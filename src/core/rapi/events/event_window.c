@@ -10,6 +10,7 @@ struct entry {
     GList link; /* in its line, by serial */
     const struct event_kind_row *kind;
     guint64 serial, order; /* of coming, in both lines */
+    guint64 wanted;        /* of what was wanted when it was asked for */
     guint32 passes;        /* filters that let it through */
     char *text;            /* "event: …\ndata: …\n\n" */
     gsize bytes;
@@ -27,10 +28,13 @@ struct line {
 struct event_filter {
     char *text; /* by which it is known */
     GPtrArray *names;
-    struct filter *of_kinds[EVENT_KINDS];
+    struct filter *filter;
     guint32 kinds; /* that it was asked for */
     guint64 since[EVENT_LINES];
-    guint views;
+    guint64 wanted; /* of the window, when it came */
+    guint64 credit; /* steps that it may still take */
+    guint regexes, views;
+    bool too_dear; /* its credit was not enough: it is asked no more */
 };
 
 struct event_window {
@@ -39,6 +43,8 @@ struct event_window {
     GHashTable *by_key; /* set of struct entry, which owns them */
     guint64 order;
     guint64 since[EVENT_KINDS]; /* all of that kind is known */
+    guint64 wanted;             /* grows when more is wanted: a kind, or a filter */
+    guint64 came[EVENT_KINDS];  /* what it was when that kind was wanted */
     struct event_filter *filters[LIMIT_EVENT_FILTERS];
     GPtrArray *views;
 };
@@ -146,7 +152,8 @@ void event_window_reach(struct event_window *window, enum event_line line, guint
     window->lines[line].newest = MAX(window->lines[line].newest, serial);
 }
 
-void event_window_recall(struct event_window *window, enum event_line which, guint64 serial)
+void event_window_recall(struct event_window *window, enum event_line which, guint64 serial,
+                         guint64 wanted)
 {
     struct line *line = &window->lines[which];
     guint64 oldest = line->entries.head ? ((struct entry *)line->entries.head->data)->serial : 0;
@@ -154,13 +161,18 @@ void event_window_recall(struct event_window *window, enum event_line which, gui
     guint64 since = whole ? serial : MAX(serial, oldest);
     line->floor = MIN(line->floor, since);
     for (size_t i = 0; i < EVENT_KINDS; i++)
-        if (event_line_of(&event_kind_rows[i]) == which &&
+        if (event_line_of(&event_kind_rows[i]) == which && window->came[i] <= wanted &&
             event_window_kinds(window) & event_bit(&event_kind_rows[i]))
             window->since[i] = MIN(window->since[i], since);
     for (size_t i = 0; i < LIMIT_EVENT_FILTERS; i++)
-        if (window->filters[i])
+        if (window->filters[i] && window->filters[i]->wanted <= wanted)
             window->filters[i]->since[which] = MIN(window->filters[i]->since[which], since);
     forget_pieces(window);
+}
+
+guint64 event_window_wanted(const struct event_window *window)
+{
+    return window->wanted;
 }
 
 const char *event_window_stream(const struct event_window *window)
@@ -194,15 +206,25 @@ static json_t *filter_value_of(const void *field, void *data)
     return json_incref(value_of(data, field));
 }
 
+/* Each row pays a little; who needs more each time has no credit soon. */
+static bool let_through(struct event_filter *filter, const struct event_row *row)
+{
+    guint64 steps = 0;
+    filter->credit = MIN(filter->credit + EVENT_FILTER_ROW_STEPS, LIMIT_EVENT_FILTER_STEPS);
+    bool through = filter_match(filter->filter, filter_value_of, (void *)row, &steps);
+    filter->too_dear = steps > filter->credit;
+    filter->credit -= MIN(steps, filter->credit);
+    return through;
+}
+
 /* What is gone has no fields any more. */
 static guint32 passes(const struct event_window *window, const struct event_row *row)
 {
     guint32 bits = 0;
     for (size_t i = 0; json_is_array(row->cells) && i < LIMIT_EVENT_FILTERS; i++) {
-        const struct event_filter *filter = window->filters[i];
-        if (filter && filter->kinds & event_bit(row->kind) &&
-            filter_match(filter->of_kinds[row->kind - event_kind_rows], filter_value_of,
-                         (void *)row, NULL))
+        struct event_filter *filter = window->filters[i];
+        if (filter && !filter->too_dear && filter->kinds & event_bit(row->kind) &&
+            let_through(filter, row))
             bits |= 1u << i;
     }
     return bits;
@@ -260,6 +282,12 @@ static void forget_oldest(struct event_window *window, struct line *line)
     }
 }
 
+/* Of two answers on one object it is not said which comes first. */
+static bool is_newer(const struct entry *one, const struct entry *other)
+{
+    return one->serial != other->serial ? one->serial > other->serial : one->wanted > other->wanted;
+}
+
 void event_window_put(struct event_window *window, const struct event_row *row)
 {
     struct line *line = &window->lines[event_line_of(row->kind)];
@@ -269,7 +297,12 @@ void event_window_put(struct event_window *window, const struct event_row *row)
     entry->kind = row->kind;
     entry->serial = row->serial;
     entry->link.data = entry;
+    entry->wanted = row->wanted;
     struct entry *former = g_hash_table_lookup(window->by_key, entry);
+    if (former && is_newer(former, entry)) {
+        entry_free(entry);
+        return;
+    }
     entry->order = former && former->serial == row->serial ? former->order : ++window->order;
     if (former)
         take_out(window, former);
@@ -288,12 +321,16 @@ static void filter_drop(struct event_window *window, int slot)
     struct event_filter *filter = slot < 0 ? NULL : window->filters[slot];
     if (!filter || --filter->views)
         return;
-    for (size_t i = 0; i < EVENT_KINDS; i++)
-        filter_free(filter->of_kinds[i]);
+    filter_free(filter->filter);
     g_ptr_array_unref(filter->names);
     g_free(filter->text);
     g_free(filter);
     window->filters[slot] = NULL;
+    GHashTableIter each;
+    void *entry;
+    g_hash_table_iter_init(&each, window->by_key);
+    while (g_hash_table_iter_next(&each, &entry, NULL))
+        ((struct entry *)entry)->passes &= ~(1u << slot);
 }
 
 /* Any name: luxid knows which there are. */
@@ -307,37 +344,79 @@ static const void *resolve(const char *name, void *data)
     return names->pdata[names->len - 1];
 }
 
+/* Its regular expressions. */
+static guint count_regexes(const json_t *json)
+{
+    const char *word = json_string_value(json_array_get(json, 0));
+    guint found = word && !strcmp(word, "=~") ? 1 : 0;
+    size_t i;
+    const json_t *part;
+    json_array_foreach(json, i, part)
+        found += count_regexes(part);
+    return found;
+}
+
+/* Each is tried for each change, in the one thread that all readers have. */
+static bool may_have_regexes(const struct event_window *window, guint regexes, GError **error)
+{
+    guint others = 0;
+    for (size_t i = 0; i < LIMIT_EVENT_FILTERS; i++)
+        others += window->filters[i] ? window->filters[i]->regexes : 0;
+    if (regexes > LIMIT_EVENT_FILTER_REGEXES)
+        fettle_set_error(error, WRONG_INPUT,
+                         "filter: has %u regular expressions, and one of events may have %d; "
+                         "compare with \"=\", or choose in your program",
+                         regexes, LIMIT_EVENT_FILTER_REGEXES);
+    else if (regexes + others > LIMIT_EVENT_REGEXES)
+        fettle_set_error(error, TEMPORARY,
+                         "filter: %u regular expressions are in use by who follows events, of %d; "
+                         "try again, or compare with \"=\"",
+                         others, LIMIT_EVENT_REGEXES);
+    return regexes <= LIMIT_EVENT_FILTER_REGEXES && regexes + others <= LIMIT_EVENT_REGEXES;
+}
+
 static bool filter_make(struct event_window *window, int slot, guint32 kinds, const json_t *json,
                         GError **error)
 {
     GError *bad = NULL;
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    struct filter *parsed = filter_parse(json, resolve, names, &bad);
+    guint regexes = bad ? 0 : count_regexes(json);
+    if (bad || !may_have_regexes(window, regexes, &bad)) {
+        filter_free(parsed);
+        g_propagate_error(error, bad);
+        return false;
+    }
     struct event_filter *filter = g_new0(struct event_filter, 1);
-    filter->text = json_to_text(json);
-    filter->names = g_ptr_array_new_with_free_func(g_free);
-    filter->kinds = kinds;
-    filter->views = 1;
+    *filter = (struct event_filter){.text = json_to_text(json),
+                                    .names = g_steal_pointer(&names),
+                                    .filter = parsed,
+                                    .kinds = kinds,
+                                    .wanted = ++window->wanted,
+                                    .credit = LIMIT_EVENT_FILTER_STEPS,
+                                    .regexes = regexes,
+                                    .views = 1};
     for (enum event_line line = 0; line < EVENT_LINES; line++)
         filter->since[line] = window->lines[line].newest;
     window->filters[slot] = filter;
-    for (size_t i = 0; i < EVENT_KINDS && !bad; i++)
-        if (kinds & event_bit(&event_kind_rows[i]))
-            filter->of_kinds[i] = filter_parse(json, resolve, filter->names, &bad);
-    if (!bad)
-        return true;
-    filter_drop(window, slot);
-    g_propagate_error(error, bad);
-    return false;
+    return true;
 }
 
+/* Not one that has been given up: whoever comes anew is heard anew. */
 static int find_filter(const struct event_window *window, guint32 kinds, const json_t *json)
 {
     g_autofree char *text = json_to_text(json);
     for (int i = 0; i < LIMIT_EVENT_FILTERS; i++) {
         const struct event_filter *filter = window->filters[i];
-        if (filter && filter->kinds == kinds && !strcmp(filter->text, text))
+        if (filter && !filter->too_dear && filter->kinds == kinds && !strcmp(filter->text, text))
             return i;
     }
     return -1;
+}
+
+bool event_window_has_filter(const struct event_window *window, guint32 kinds, const json_t *json)
+{
+    return !json || json_is_null(json) || find_filter(window, kinds, json) >= 0;
 }
 
 static bool take_filter(struct event_window *window, guint32 kinds, const json_t *json,
@@ -381,6 +460,11 @@ bool event_view_has_new_filter(const struct event_view *view)
     return view->slot >= 0 && view->readers == 1 && view->window->filters[view->slot]->views == 1;
 }
 
+bool event_view_is_too_dear(const struct event_view *view)
+{
+    return view->slot >= 0 && view->window->filters[view->slot]->too_dear;
+}
+
 struct event_view *event_view_take(struct event_window *window, guint32 kinds, const json_t *filter,
                                    GError **error)
 {
@@ -397,8 +481,10 @@ struct event_view *event_view_take(struct event_window *window, guint32 kinds, c
         }
     }
     for (size_t i = 0; i < EVENT_KINDS; i++)
-        if (kinds & ~before & event_bit(&event_kind_rows[i]))
+        if (kinds & ~before & event_bit(&event_kind_rows[i])) {
             window->since[i] = window->lines[event_line_of(&event_kind_rows[i])].newest;
+            window->came[i] = ++window->wanted;
+        }
     struct event_view *view = g_new0(struct event_view, 1);
     *view = (struct event_view){.window = window, .kinds = kinds, .slot = slot, .readers = 1};
     g_ptr_array_add(window->views, view);
@@ -439,8 +525,7 @@ GPtrArray *event_window_fields(const struct event_window *window, const struct e
 
 /* --- reading --- */
 
-bool event_view_reaches(const struct event_view *view, enum event_line line,
-                        const struct event_place *place)
+guint64 event_view_oldest(const struct event_view *view, enum event_line line)
 {
     const struct event_window *window = view->window;
     guint64 least = 0;
@@ -451,12 +536,21 @@ bool event_view_reaches(const struct event_view *view, enum event_line line,
     }
     if (least && view->slot >= 0)
         least = MAX(least, window->filters[view->slot]->since[line]);
-    return place->at[line] >= least;
+    return least;
 }
 
+bool event_view_reaches(const struct event_view *view, enum event_line line,
+                        const struct event_place *place)
+{
+    return place->at[line] >= event_view_oldest(view, line);
+}
+
+/* What is beyond the newest was answered to somebody else: it may not have all that is wanted, and
+ * comes again. */
 static bool wants(const struct event_view *view, const struct entry *entry)
 {
-    return view->kinds & event_bit(entry->kind) &&
+    const struct line *line = &view->window->lines[event_line_of(entry->kind)];
+    return entry->serial <= line->newest && view->kinds & event_bit(entry->kind) &&
            (view->slot < 0 || entry->passes & (1u << view->slot));
 }
 
@@ -577,11 +671,23 @@ GBytes *event_window_hello(const struct event_window *window, const struct event
     return say(window, "retry: " G_STRINGIFY(RETRY_MS) "\n", place, "\n");
 }
 
-GBytes *event_window_reset(const struct event_window *window, const struct event_place *place,
-                           const char *why)
+static GBytes *say_why(const struct event_window *window, const struct event_place *place,
+                       const char *event, const char *why)
 {
     json_autoptr object = json_make("{ss}", "why", why);
     g_autofree char *data = json_to_text(object);
-    g_autofree char *text = g_strdup_printf("event: reset\ndata: %s\n\n", data);
+    g_autofree char *text = g_strdup_printf("event: %s\ndata: %s\n\n", event, data);
     return say(window, "", place, text);
+}
+
+GBytes *event_window_reset(const struct event_window *window, const struct event_place *place,
+                           const char *why)
+{
+    return say_why(window, place, "reset", why);
+}
+
+GBytes *event_window_end(const struct event_window *window, const struct event_place *place,
+                         const char *why)
+{
+    return say_why(window, place, "end", why);
 }

@@ -15,6 +15,10 @@
 #define LIMIT_EVENT_PIECE_BYTES (16u * 1024)  /* that a reader gets at once, or one row */
 #define LIMIT_EVENT_FILTERS 32                /* different ones that are in use at once */
 #define LIMIT_EVENT_FILTER_BYTES (16u * 1024) /* of one, as JSON */
+#define LIMIT_EVENT_FILTER_REGEXES 4          /* of one */
+#define LIMIT_EVENT_REGEXES 32                /* of all that are in use */
+#define EVENT_FILTER_ROW_STEPS 200            /* that a filter may take for a row … */
+#define LIMIT_EVENT_FILTER_STEPS 20000        /* … and what it may save of that */
 #define LIMIT_EVENT_STREAM 64                 /* characters of a stream's name */
 
 enum event_line { EVENT_NOW, EVENT_RECORD, EVENT_LINES };
@@ -40,8 +44,12 @@ void event_window_begin(struct event_window *window, const char *stream, guint64
 void event_window_begin_record(struct event_window *window, guint64 serial);
 /* All up to there has been put. */
 void event_window_reach(struct event_window *window, enum event_line line, guint64 serial);
-/* What is newer than that has been put again, of all kinds and for all filters. */
-void event_window_recall(struct event_window *window, enum event_line line, guint64 serial);
+/* What is newer than that has been put again, of all that was wanted when it was asked for: by
+ * event_window_wanted(). */
+void event_window_recall(struct event_window *window, enum event_line line, guint64 serial,
+                         guint64 wanted);
+/* Grows when a kind or a filter comes; no answer to a question of before has what it needs. */
+guint64 event_window_wanted(const struct event_window *window);
 const char *event_window_stream(const struct event_window *window); /* "": none has begun */
 struct event_place event_window_newest(const struct event_window *window);
 
@@ -51,9 +59,11 @@ struct event_row {
     const struct event_kind_row *kind;
     const char *key;
     guint64 serial;
+    guint64 wanted; /* of event_window_wanted(), when it was asked for */
     const json_t *cells;
     const GPtrArray *fields;
 };
+/* One that is older than what is known of it is left out. */
 void event_window_put(struct event_window *window, const struct event_row *row);
 
 /* --- views --- */
@@ -64,15 +74,21 @@ struct event_view *event_view_take(struct event_window *window, guint32 kinds, c
                                    GError **error);
 void event_view_drop(struct event_view *view);
 guint32 event_view_kinds(const struct event_view *view);
+/* Its filter costs too much, and is asked no more: what passes it is not known. */
+bool event_view_is_too_dear(const struct event_view *view);
 /* Nobody else has it, nor its filter. */
 bool event_view_has_new_filter(const struct event_view *view);
 /* Kinds that any view wants. */
 guint32 event_window_kinds(const struct event_window *window);
+/* Somebody has it; NULL: anybody has none. */
+bool event_window_has_filter(const struct event_window *window, guint32 kinds, const json_t *json);
 /* What has to be known of a kind: fields of its row, and those that filters name; of `view` alone,
  * or, NULL, for all views. Of char *, owned. */
 GPtrArray *event_window_fields(const struct event_window *window, const struct event_view *view,
                                const struct event_kind_row *kind);
 
+/* All that came after that is here, as far as that view wants it. */
+guint64 event_view_oldest(const struct event_view *view, enum event_line line);
 /* Whether all that came after a place is here, as far as that view wants it. */
 bool event_view_reaches(const struct event_view *view, enum event_line line,
                         const struct event_place *place);
@@ -90,3 +106,6 @@ GBytes *event_window_hello(const struct event_window *window, const struct event
 /* What was before is not known any more. */
 GBytes *event_window_reset(const struct event_window *window, const struct event_place *place,
                            const char *why);
+/* It ends here. */
+GBytes *event_window_end(const struct event_window *window, const struct event_place *place,
+                         const char *why);

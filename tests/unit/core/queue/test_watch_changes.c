@@ -38,6 +38,7 @@ static json_t *take(struct client *client, json_t *answer, const char *why)
     g_strlcpy(client->stream, json_string_value(json_object_get(answer, "stream")),
               sizeof(client->stream));
     client->serial = json_integer_value(json_object_get(answer, "serial"));
+    g_assert_cmpint(json_integer_value(json_object_get(answer, "record")), >, 0);
     if (why != NULL)
         g_assert_cmpuint(json_array_size(json_object_get(answer, "changes")), ==, 0);
     return json_incref(json_object_get(answer, "changes"));

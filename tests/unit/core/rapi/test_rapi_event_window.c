@@ -13,6 +13,7 @@ static void put_text(struct event_window *window, const char *kind, const char *
     const struct event_row row = {.kind = event_kind_find(kind),
                                   .key = key,
                                   .serial = serial,
+                                  .wanted = event_window_wanted(window),
                                   .cells = json_make("[[is]]", 0, name),
                                   .fields = fields};
     event_window_put(window, &row);
@@ -166,7 +167,7 @@ static void test_recalled(void)
     put(window, "node", "n30", 30);
     put(window, "node", "n51", 51);
     put(window, "node", "n20", 52);
-    event_window_recall(window, EVENT_NOW, 10);
+    event_window_recall(window, EVENT_NOW, 10, event_window_wanted(window));
     g_assert_true(event_view_reaches(view, EVENT_NOW, &place));
     g_autofree char *text = read_all(view, &place);
     g_assert_cmpuint(count(text, "event: "), ==, 4);
@@ -175,6 +176,112 @@ static void test_recalled(void)
     for (size_t i = 0; i < G_N_ELEMENTS(order); i++)
         g_assert_nonnull(at = strstr(at, order[i]));
     end(window, view);
+}
+
+/* An answer that is late changes nothing, and what it did not ask for is not known by it. */
+static void test_late(void)
+{
+    struct event_view *view;
+    struct event_window *window = begin("node", &view);
+    struct event_place place = {{0, 0}};
+    put_text(window, "node", "n1", 9, "new");
+    put_text(window, "node", "n1", 5, "old");
+    g_autofree char *text = read_all(view, &place);
+    g_assert_nonnull(strstr(text, "\"name\":\"new\""));
+    g_assert_cmpuint(count(text, "event: "), ==, 1);
+    guint64 wanted = event_window_wanted(window);
+    struct event_view *group =
+        event_view_take(window, event_bit(event_kind_find("group")), NULL, NULL);
+    place.at[EVENT_NOW] = 0;
+    event_window_recall(window, EVENT_NOW, 0, wanted);
+    g_assert_true(event_view_reaches(view, EVENT_NOW, &place));
+    g_assert_false(event_view_reaches(group, EVENT_NOW, &place));
+    event_window_recall(window, EVENT_NOW, 0, event_window_wanted(window));
+    g_assert_true(event_view_reaches(group, EVENT_NOW, &place));
+    event_view_drop(group);
+    end(window, view);
+}
+
+/* --- filters --- */
+
+static struct event_view *take(struct event_window *window, const char *filter, GError **error)
+{
+    json_autoptr json = json_loads(filter, 0, NULL);
+    return event_view_take(window, event_bit(event_kind_find("node")), json, error);
+}
+
+/* One that costs as much as it may for each change is given up, and takes nobody else with it. */
+static void test_too_dear(void)
+{
+    struct event_view *all;
+    struct event_window *window = begin("node", &all);
+    struct event_view *cheap = take(window, "[\"=~\",\"name\",\"^a\"]", NULL);
+    struct event_view *dear = take(window, "[\"=~\",\"name\",\"(.|.)*(.|.)*[!?]\"]", NULL);
+    struct event_place place = event_window_newest(window);
+    g_autofree char *name = g_strnfill(100, 'a');
+    guint rows = 0;
+    while (!event_view_is_too_dear(dear) && ++rows < 100)
+        put_text(window, "node", "n1", rows, name);
+    g_assert_cmpuint(rows, <, 10);
+    for (guint i = 0; i < 1000; i++)
+        put_text(window, "node", "n1", ++rows, name);
+    g_assert_false(event_view_is_too_dear(cheap));
+    g_autofree char *text = read_all(cheap, &place);
+    g_assert_cmpuint(count(text, "event: node.changed\n"), ==, 1);
+    struct event_view *again = take(window, "[\"=~\",\"name\",\"(.|.)*(.|.)*[!?]\"]", NULL);
+    g_assert_true(again != dear && !event_view_is_too_dear(again));
+    event_view_drop(again);
+    event_view_drop(dear);
+    event_view_drop(cheap);
+    end(window, all);
+}
+
+/* The place of one that is gone says nothing of the next. */
+static void test_place_again(void)
+{
+    struct event_view *all;
+    struct event_window *window = begin("node", &all);
+    struct event_view *view = take(window, "[\"=\",\"name\",\"n1\"]", NULL);
+    struct event_place place = event_window_newest(window);
+    put(window, "node", "n1", 1);
+    event_view_drop(view);
+    view = take(window, "[\"=\",\"name\",\"n2\"]", NULL);
+    g_autofree char *text = read_all(view, &place);
+    g_assert_cmpstr(text, ==, "");
+    event_view_drop(view);
+    end(window, all);
+}
+
+static void check_refused(struct event_window *window, const char *filter, enum fettle_error code,
+                          const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_null(take(window, filter, &error));
+    g_assert_error(error, FETTLE_ERROR, (int)code);
+    g_assert_cmpstr(error->message, ==, message);
+}
+
+static void test_regexes(void)
+{
+    struct event_view *all, *views[LIMIT_EVENT_REGEXES / LIMIT_EVENT_FILTER_REGEXES];
+    struct event_window *window = begin("node", &all);
+#define A "[\"=~\",\"name\",\"a\"],"
+    check_refused(window, "[\"|\"," A A A A "[\"!\",[\"=~\",\"name\",\"b\"]]]",
+                  FETTLE_ERROR_WRONG_INPUT,
+                  "filter: has 5 regular expressions, and one of events may have 4; compare with "
+                  "\"=\", or choose in your program");
+    for (guint i = 0; i < G_N_ELEMENTS(views); i++) {
+        g_autofree char *filter = g_strdup_printf("[\"&\"," A A A "[\"=~\",\"name\",\"%u\"]]", i);
+        g_assert_nonnull(views[i] = take(window, filter, NULL));
+    }
+    check_refused(window, "[\"=~\",\"name\",\"b\"]", FETTLE_ERROR_TEMPORARY,
+                  "filter: 32 regular expressions are in use by who follows events, of 32; try "
+                  "again, or compare with \"=\"");
+    event_view_drop(views[0]);
+    g_assert_nonnull(views[0] = take(window, "[\"=~\",\"name\",\"b\"]", NULL));
+    for (guint i = 0; i < G_N_ELEMENTS(views); i++)
+        event_view_drop(views[i]);
+    end(window, all);
 }
 
 int main(int argc, char **argv)
@@ -187,6 +294,10 @@ int main(int argc, char **argv)
     g_test_add_func("/rapi-event-window/hostile", test_hostile);
     g_test_add_func("/rapi-event-window/record", test_record);
     g_test_add_func("/rapi-event-window/recalled", test_recalled);
+    g_test_add_func("/rapi-event-window/late", test_late);
+    g_test_add_func("/rapi-event-window/place-again", test_place_again);
+    g_test_add_func("/rapi-event-window/too-dear", test_too_dear);
+    g_test_add_func("/rapi-event-window/regexes", test_regexes);
     int code = g_test_run();
     g_ptr_array_unref(fields);
     return code;

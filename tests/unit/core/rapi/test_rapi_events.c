@@ -164,6 +164,26 @@ static void test_filter(struct queue_world *w)
     leave(all);
 }
 
+/* Who has it is told why he hears no more, and others hear all. */
+static void test_dear_filter(struct queue_world *w)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct http_feed *all = follow(EVENTS "?kinds=instance");
+    struct http_feed *dear =
+        follow(EVENTS "?kinds=instance&filter=[\"=~\",\"name\",\"((.|.)*)*((.|.)*)*[!$]\"]");
+    for (guint i = 0; i < 8; i++) {
+        g_autofree char *tag = g_strdup_printf("t%u", i);
+        query_put_tag(w, WEB1, tag);
+        check(w, all, "instance.changed ");
+    }
+    g_assert_false(rapi_read(dear, text));
+    g_autofree char *names = names_of(text->str);
+    g_assert_cmpstr(names, ==, "end ");
+    g_assert_nonnull(strstr(text->str, "{\"why\":\"filter: it costs too much for each change; "));
+    leave(dear);
+    leave(all);
+}
+
 static void test_refused(struct queue_world *w)
 {
     rapi_refused(400,
@@ -213,6 +233,16 @@ static void test_resumed(struct queue_world *w)
     g_string_append(rest, more);
     g_autofree char *names = names_of(rest->str);
     g_assert_cmpstr(names, ==, "instance.changed instance.changed event.finding ");
+    /* The place in the address, where no header can be set. */
+    g_autofree char *address = g_strconcat(EVENTS "?kinds=event&last_event_id=", id, NULL);
+    rapi_last_id(NULL);
+    g_string_assign(text, "");
+    struct http_feed *page = rapi_follow(address, text);
+    g_autofree char *of_page = names_of(text->str);
+    g_assert_cmpstr(of_page, ==, "event.finding ");
+    leave(page);
+    rapi_last_id(id);
+    g_string_assign(text, "");
     /* Another one from there, while the first is there; with other kinds and a filter. */
     struct http_feed *second =
         rapi_follow(EVENTS "?kinds=instance,decision&filter=[\"!=\",\"uuid\",\"" WEB1 "\"]", text);
@@ -223,6 +253,68 @@ static void test_resumed(struct queue_world *w)
     g_assert_cmpstr(both, ==, "instance.changed decision.act ");
     leave(feed);
     leave(second);
+}
+
+/* Nothing that was answered to one is missed by the other, who wants something else. */
+static void resume_both(struct queue_world *w, const char *one, const char *other,
+                        const char *names_one, const char *names_other)
+{
+    g_autofree char *first = g_strconcat(EVENTS "?kinds=", one, NULL);
+    g_autofree char *second = g_strconcat(EVENTS "?kinds=", other, NULL);
+    g_autoptr(GPtrArray) feeds = g_ptr_array_new(), targets = g_ptr_array_new();
+    g_ptr_array_add(targets, first);
+    g_ptr_array_add(targets, second);
+    rapi_follow_all(targets, 0, feeds);
+    check(w, feeds->pdata[0], names_one);
+    check(w, feeds->pdata[1], names_other);
+    leave(feeds->pdata[0]);
+    leave(feeds->pdata[1]);
+    fake_advance(w->world, 60000); /* the window is gone */
+}
+
+static void test_resumed_both(struct queue_world *w)
+{
+    struct http_feed *feed = follow(EVENTS "?kinds=instance");
+    query_put_tag(w, WEB2, "a");
+    g_autofree char *text = told(w, feed), *id = id_of(text);
+    leave(feed);
+    query_put_tag(w, WEB1, "b");
+    guint64 job = queue_submit(w, NULL);
+    queue_child_named(w, job);
+    queue_job_ends(w, job);
+    query_put_decision(w, 1, 100, "act", "alert");
+    fake_advance(w->world, 60000);
+    rapi_last_id(id);
+    resume_both(w, "instance", "job", "instance.changed ", "job.success ");
+    resume_both(w, "job", "instance", "job.success ", "instance.changed ");
+    resume_both(w, "event", "decision", "event.alert ", "decision.act ");
+    resume_both(w, "event", "event&filter=[\"=\",\"subject\",\"" WEB1 "\"]", "event.alert ",
+                "event.alert ");
+    resume_both(w, "instance", "instance&filter=[\"=[]\",\"tags\",\"b\"]", "instance.changed ",
+                "instance.changed ");
+    rapi_last_id(NULL);
+}
+
+/* More than the window holds: the newest of them are told all the same. */
+static void test_too_many_on_record(struct queue_world *w)
+{
+    guint lines = 0;
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct http_feed *feed = rapi_follow(EVENTS, text);
+    g_autofree char *id = id_of(text->str);
+    leave(feed);
+    for (guint i = 0; i < LIMIT_EVENT_ROWS + 100; i++)
+        query_put_decision(w, i, 100, "act", "alert");
+    fake_advance(w->world, 60000);
+    rapi_last_id(id);
+    g_string_assign(text, "");
+    feed = rapi_follow(EVENTS, text);
+    rapi_last_id(NULL);
+    g_assert_nonnull(strstr(text->str, "event: reset\n"));
+    for (const char *at = text->str; (at = strstr(at, "event: event.alert\n")); at++)
+        lines++;
+    g_assert_cmpuint(lines, >, LIMIT_EVENT_ROWS / 2);
+    leave(feed);
 }
 
 static void check_anew(struct queue_world *w, const char *id, const char *why)
@@ -324,6 +416,17 @@ static void test_away(struct queue_world *w)
     leave(feed);
 }
 
+/* luxid ends in order, and tells that to whoever waits; another one begins. */
+static void test_ended(struct queue_world *w)
+{
+    struct http_feed *feed = follow(EVENTS);
+    rapi_fail_times(0, 8, FETTLE_ERROR_KILLED, "luxid has ended");
+    g_assert_false(is_over(w, feed, 10000));
+    query_put_decision(w, 1, 100, "act", "alert");
+    check(w, feed, "event.alert ");
+    leave(feed);
+}
+
 /* --- who may --- */
 
 static void test_removed(struct queue_world *w)
@@ -356,6 +459,44 @@ static void test_many(struct queue_world *w)
     g_assert_cmpuint(rapi_calls(), <=, calls + 1); /* it ends with the last */
 }
 
+/* luxid has answered no look at users for a minute each, and who is quiet hears something. */
+static void test_users_unknown(struct queue_world *w)
+{
+    struct http_feed *feed = follow(EVENTS);
+    rapi_users_last(60000);
+    rapi_be("alice", RAPI_FAILED);
+    for (guint i = 0; i < 20; i++) {
+        g_autofree char *text = NULL;
+        fake_advance(w->world, 15000);
+        text = told(w, feed);
+        g_assert_cmpstr(text, !=, "");
+    }
+    rapi_users_last(0);
+    rapi_be("alice", RAPI_READ);
+    leave(feed);
+}
+
+/* Each wants something else, all at once: luxid has few calls of theirs, and all are answered. */
+static void test_many_at_once(struct queue_world *w)
+{
+    static const guint count = 30;
+    g_autoptr(GPtrArray) feeds = g_ptr_array_new(),
+                         targets = g_ptr_array_new_with_free_func(g_free);
+    struct http_feed *first = follow(EVENTS "?kinds=job");
+    fake_advance(w->world, 100);
+    for (guint i = 0; i < count; i++)
+        g_ptr_array_add(targets,
+                        g_strdup_printf(EVENTS "?kinds=job&filter=[\"!=\",\"id\",%u]", i + 99));
+    g_assert_cmpuint(rapi_follow_all(targets, 1, feeds), <=, 10);
+    queue_submit(w, NULL);
+    for (guint i = 0; i < count; i++) {
+        g_autofree char *text = told(w, feeds->pdata[i]);
+        g_assert_nonnull(strstr(text, "event: job."));
+        leave(feeds->pdata[i]);
+    }
+    leave(first);
+}
+
 static void test_many_filters(struct queue_world *w)
 {
     g_autoptr(GPtrArray) feeds = g_ptr_array_new();
@@ -381,15 +522,21 @@ int main(int argc, char **argv)
     rapi_case("/rapi-events/coalesced", test_coalesced);
     rapi_case("/rapi-events/alive", test_alive);
     rapi_case("/rapi-events/filter", test_filter);
+    rapi_case("/rapi-events/dear-filter", test_dear_filter);
     rapi_case("/rapi-events/refused", test_refused);
     rapi_case("/rapi-events/resumed", test_resumed);
+    rapi_case("/rapi-events/resumed-both", test_resumed_both);
+    rapi_case("/rapi-events/too-many-on-record", test_too_many_on_record);
     rapi_case("/rapi-events/anew", test_anew);
     rapi_case("/rapi-events/restart", test_restart);
     rapi_case("/rapi-events/restart-between", test_restart_between);
     rapi_case("/rapi-events/another-master#RAP-01", test_other_master);
     rapi_case("/rapi-events/luxid-is-away#RAP-02", test_away);
+    rapi_case("/rapi-events/luxid-ends#RAP-02", test_ended);
     rapi_case("/rapi-events/removed", test_removed);
     rapi_case("/rapi-events/many", test_many);
+    rapi_case("/rapi-events/users-unknown", test_users_unknown);
+    rapi_case("/rapi-events/many-at-once", test_many_at_once);
     rapi_case("/rapi-events/many-filters", test_many_filters);
     return g_test_run();
 }

@@ -14,7 +14,8 @@ static struct {
     enum rapi_access access;
     enum fettle_error code;
     const char *message;
-    guint fails_after, fails, fails_ms;
+    guint fails_after, fails, fails_ms, users_ms;
+    guint watches, most_watches; /* that wait by now, and at most */
     const char *type, *encodings;
     guint packed;
     struct http_answer *answer;
@@ -48,7 +49,12 @@ static json_t *call(struct rapi_luxid *luxid, enum face face, const char *method
         return NULL;
     }
     fake_set_face(rig.world->world, face);
-    return env_call_wait(rig.world->cli, &one, error);
+    bool watch = !strcmp(method, "WatchChanges") && json_integer_value(json_array_get(args, 3));
+    rig.watches += watch ? 1 : 0;
+    rig.most_watches = MAX(rig.most_watches, rig.watches);
+    json_t *result = env_call_wait(rig.world->cli, &one, error);
+    rig.watches -= watch ? 1 : 0;
+    return result;
 }
 
 static char *call_text(struct rapi_luxid *luxid, enum face face, const char *method, json_t *args,
@@ -84,9 +90,16 @@ enum rapi_access rapi_users_check(struct rapi_users *users, const struct http_re
 
 char *rapi_users_mark(struct rapi_users *users, const char *name, GError **error)
 {
+    if (rig.users_ms)
+        env_sleep(rig.world->cli, rig.users_ms);
     if (rig.access == RAPI_FAILED)
         fettle_set_error(error, UNREACHABLE, "luxid does not answer");
     return rig.access >= RAPI_READ ? g_strdup(rig.user) : NULL;
+}
+
+void rapi_users_last(guint ms)
+{
+    rig.users_ms = ms;
 }
 
 void rapi_be(const char *name, enum rapi_access access)
@@ -123,6 +136,8 @@ struct asking {
     struct promise answered;
     GString *text;
     bool broken; /* it ended before its end */
+    struct http_feed *feed;
+    guint after_ms;
 };
 
 void rapi_take(const char *encodings)
@@ -212,6 +227,53 @@ struct http_feed *rapi_follow(const char *target, GString *text)
         g_error("%s: answered %s", target, said);
     g_string_append(text, said + 4);
     return g_steal_pointer(&rig.answer->feed);
+}
+
+static void keep_feed(struct http_answer *answer, void *data)
+{
+    struct asking *asking = data;
+    g_assert_cmpuint(answer->status, ==, 200);
+    asking->feed = g_steal_pointer(&answer->feed);
+    http_answer_free(answer);
+    promise_complete(&asking->answered);
+}
+
+static void ask_also(void *data)
+{
+    struct asking *asking = data;
+    if (asking->after_ms)
+        env_sleep(rig.world->cli, asking->after_ms);
+    rapi_serve(rig.rapi, asking->request, keep_feed, asking);
+}
+
+struct askings {
+    struct asking *each;
+    guint count;
+};
+
+static void ask_all(void *data)
+{
+    const struct askings *all = data;
+    for (guint i = 0; i < all->count; i++)
+        task_spawn(rig.world->cli->tasks, ask_also, &all->each[i]);
+    for (guint i = 0; i < all->count; i++)
+        g_assert_true(promise_wait(&all->each[i].answered));
+}
+
+guint rapi_follow_all(const GPtrArray *targets, guint apart_ms, GPtrArray *feeds)
+{
+    g_autofree struct asking *each = g_new0(struct asking, targets->len);
+    rig.most_watches = 0;
+    for (guint i = 0; i < targets->len; i++) {
+        each[i].request = make_request("GET", targets->pdata[i], NULL);
+        each[i].after_ms = i * apart_ms;
+    }
+    fake_run(rig.world->cli, ask_all, &(struct askings){each, targets->len});
+    for (guint i = 0; i < targets->len; i++) {
+        g_ptr_array_add(feeds, each[i].feed);
+        http_request_free(each[i].request);
+    }
+    return rig.most_watches;
 }
 
 char *rapi_say(const char *method, const char *target, const char *body)

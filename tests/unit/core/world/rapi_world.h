@@ -28,6 +28,9 @@ void rapi_refused(guint status, const char *explain, const char *method, const c
                   const char *body);
 /* Follows what happens; what is said at once is added to `text`. Free it by its own function. */
 struct http_feed *rapi_follow(const char *target, GString *text);
+/* Each so long behind the one before, while that is being answered; `feeds` gets one of each. How
+ * many calls that wait for changes luxid had at once. */
+guint rapi_follow_all(const GPtrArray *targets, guint apart_ms, GPtrArray *feeds);
 /* What it has to say by now; false: it is over. */
 bool rapi_read(struct http_feed *feed, GString *text);
 /* The header Last-Event-ID of requests from now on; NULL: they have none. */
@@ -36,6 +39,8 @@ void rapi_last_id(const char *id);
 const char *rapi_header(const char *name);
 /* The type that bodies say they are of. */
 void rapi_type(const char *type);
+/* A look at who somebody is takes that long from now on. */
+void rapi_users_last(guint ms);
 /* Calls that were made of luxid. */
 guint rapi_calls(void);
 /* Of the last call: whom it was for ("": nobody), and the longest text that one has answered. */
