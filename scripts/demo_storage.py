@@ -4,7 +4,7 @@ import time
 
 from fettlelib import disk_of_its_own, standing_still, wait_until
 
-BACKEND, DOWN_S, PATIENCE_S = 'dir1', 3, 40
+BACKEND, DOWN_S, PATIENCE_S = 'dir1', 3, 180
 NODES = ('node1', 'node2', 'node3')
 
 

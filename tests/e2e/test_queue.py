@@ -288,6 +288,8 @@ def ask_and_leave(method, args, nothing):
         for client in clients:
             client.close()
     answer = lab.call(method, *args, 1)
+    if isinstance(answer, dict):
+        assert answer.pop('record') > 0
     assert answer == nothing, answer
 
 
@@ -297,7 +299,7 @@ def test_gone():
     stream = Stream({'job': ['status']})
     stream.ask()
     ask_and_leave('WatchChanges', [stream.kinds, stream.stream, stream.serial],
-                  {'stream': stream.stream, 'serial': stream.serial, 'anew': False, 'why': '', 'changes': []})
+                  {'stream': stream.stream, 'serial': stream.serial, 'anew': False, 'why': '', 'changes': [], 'serials': []})
     job = lab.submit({'OP_ID': 'OP_TEST_DELAY', 'duration': 3600})
     wait_until('it runs', lambda: lab.job_status(job)[0] == 'running')
     ask_and_leave('WaitForJobChange', [job, ['status'], ['running'], 1000], 'nochange')

@@ -49,7 +49,7 @@ struct work {
  * have been. */
 enum phase { CONNECTING, CONNECTED, GIVEN_UP };
 
-static bool goes_on_as(struct work *work, enum phase phase)
+static bool goes_on_as(struct work *work, gint phase)
 {
     return g_atomic_int_compare_and_exchange(&work->phase, CONNECTING, phase);
 }
