@@ -63,14 +63,20 @@ const char *face_word(enum face face, const char *member, const char *ours)
 
 static json_t *translate(enum face face, const char *member, json_t *value, bool show);
 
+/* Most of what is said has nothing in it that differs, and is not copied. */
 static json_t *translate_object(enum face face, json_t *object, bool show)
 {
-    json_t *other = json_object();
+    json_t *other = NULL;
     const char *name;
     json_t *part;
-    json_object_foreach(object, name, part)
-        json_object_set_new(other, name, translate(face, name, part, show));
-    return other;
+    json_object_foreach(object, name, part) {
+        json_autoptr translated = translate(face, name, part, show);
+        if (translated == part)
+            continue;
+        other = other ? other : json_copy(object);
+        json_object_set(other, name, translated);
+    }
+    return other ? other : json_incref(object);
 }
 
 /* The name of filters (luxi.def, records.def): a list of three in these may be a condition. In any
@@ -87,17 +93,21 @@ static const char *compared(enum face face, const char *of, const json_t *list)
     return condition && member && face_differs(face, member) ? member : NULL;
 }
 
-static json_t *translate_list(enum face face, const char *member, const json_t *list, bool show)
+static json_t *translate_list(enum face face, const char *member, json_t *list, bool show)
 {
     const char *of_last = compared(face, member, list);
-    json_t *other = json_array();
+    json_t *other = NULL;
     size_t i;
     json_t *part;
     json_array_foreach(list, i, part) {
         const char *of_part = of_last && i == 2 ? of_last : member;
-        json_array_append_new(other, translate(face, of_part, part, show));
+        json_autoptr translated = translate(face, of_part, part, show);
+        if (translated == part)
+            continue;
+        other = other ? other : json_copy(list);
+        json_array_set(other, i, translated);
     }
-    return other;
+    return other ? other : json_incref(list);
 }
 
 static json_t *translate(enum face face, const char *member, json_t *value, bool show)

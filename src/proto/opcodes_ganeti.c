@@ -91,11 +91,13 @@ static const char *name_of_change(const struct ganeti_parameter *parameter,
     return strcmp(change->verb, "remove") == 0 ? parameter->list.removed : NULL;
 }
 
+/* To a list of its own: the one that is there may be whose opcode it is. */
 static void append(json_t *own, const char *name, json_t *value)
 {
-    if (!json_is_array(json_object_get(own, name)))
-        json_object_set_new(own, name, json_array());
-    json_array_append_new(json_object_get(own, name), value);
+    json_t *there = json_object_get(own, name);
+    json_t *list = json_is_array(there) ? json_copy(there) : json_array();
+    json_array_append_new(list, value);
+    json_object_set_new(own, name, list);
 }
 
 /* What asks for nothing else than what is done anyway. */

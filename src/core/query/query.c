@@ -11,6 +11,7 @@ void query_free(struct query *query)
     g_ptr_array_unref(query->names);
     g_ptr_array_unref(query->fields);
     g_ptr_array_unref(query->members);
+    g_free(query->cells);
     g_clear_pointer(&query->wanted, g_ptr_array_unref);
     g_string_free(query->data, TRUE);
     filter_free(query->filter);

@@ -6,6 +6,12 @@
 #include "core/job/filter.h"
 #include "core/query/query_rows.h"
 
+/* A cell of a row: where its text stands in the answer. */
+struct query_cell {
+    guint like; /* the first field that shows the same as this one, or itself */
+    gsize at, length;
+};
+
 /* One Query under way. */
 struct query {
     struct queries *queries;
@@ -16,6 +22,7 @@ struct query {
     GPtrArray *members; /* const struct field * of the row's record; NULL for what is computed,
                          * or looks different to who asks */
     GString *data;      /* rows of the answer, as text */
+    struct query_cell *cells; /* of the row that is being written, one for each field */
     struct filter *filter;
     GPtrArray *wanted;         /* of the old calls: names or UUIDs; NULL: all */
     GPtrArray *rows;           /* all of the resource, or those */

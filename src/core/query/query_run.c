@@ -1,5 +1,7 @@
 /* How queries are answered: at once if they are quick, else bit by bit, so that others have their
  * turn; see query_private.h. */
+#include <string.h>
+
 #include "core/query/query_private.h"
 
 /* --- what it costs --- */
@@ -164,6 +166,21 @@ static void append_cell(struct query *query, guint index, const void *row)
         g_string_append_c(query->data, ']');
 }
 
+/* What two fields show alike, as beparams and custom_beparams, is made once. */
+static void place_cell(struct query *query, guint index, const void *row)
+{
+    struct query_cell *cell = &query->cells[index];
+    const struct query_cell *like = &query->cells[cell->like];
+    cell->at = query->data->len;
+    if (like == cell) {
+        append_cell(query, index, row);
+    } else {
+        g_string_set_size(query->data, cell->at + like->length);
+        memcpy(query->data->str + cell->at, query->data->str + like->at, like->length);
+    }
+    cell->length = query->data->len - cell->at;
+}
+
 void query_answer_row(struct query *query, const void *row)
 {
     gsize before = query->data->len;
@@ -171,7 +188,7 @@ void query_answer_row(struct query *query, const void *row)
     for (guint i = 0; i < query->fields->len; i++) {
         if (i > 0)
             g_string_append_c(query->data, ',');
-        append_cell(query, i, row);
+        place_cell(query, i, row);
     }
     g_string_append_c(query->data, ']');
     query->steps += query->fields->len + (query->data->len - before) / QUERY_BYTES_STEP;
@@ -356,6 +373,27 @@ static void query_task(void *data)
     query_free(query);
 }
 
+/* Whether both are computed by the same, and look alike to who asks. */
+static bool are_alike(const struct query *query, guint index, guint other)
+{
+    const struct query_field *left = query->fields->pdata[index];
+    const struct query_field *right = query->fields->pdata[other];
+    enum face face = query->source.face;
+    return left && right && left->get && left->get == right->get &&
+           !face_differs(face, left->name) && !face_differs(face, right->name);
+}
+
+static void find_alike(struct query *query)
+{
+    query->cells = g_new0(struct query_cell, query->fields->len);
+    for (guint i = 0; i < query->fields->len; i++) {
+        guint like = 0;
+        while (like < i && !are_alike(query, i, like))
+            like++;
+        query->cells[i].like = like;
+    }
+}
+
 void query_start(struct queries *queries, struct rpc_request *request, struct query *query)
 {
     query->request = request;
@@ -364,6 +402,7 @@ void query_start(struct queries *queries, struct rpc_request *request, struct qu
     for (guint i = 0; i < query->fields->len; i++)
         if (query->members->pdata[i] && face_differs(request->face, query->names->pdata[i]))
             query->members->pdata[i] = NULL;
+    find_alike(query);
     if (query_needs_archive(query)) {
         task_spawn(queries->env->tasks, query_jobs_task, query);
     } else if (query->live_fields || query->live_filter || query->room || is_of_wconfd(query)) {

@@ -168,6 +168,7 @@ void wconf_free(struct wconf *wconf)
     g_hash_table_unref(wconf->pending_ids);
     locks_journal_free(wconf->journal);
     decisions_free(wconf->decisions);
+    g_clear_pointer(&wconf->problems, g_ptr_array_unref);
     config_free(wconf->head);
     config_free(wconf->committed);
     g_error_free(wconf->down);

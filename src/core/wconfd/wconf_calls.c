@@ -7,6 +7,20 @@
 #include "core/wconfd/key_renewal.h"
 #include "core/wconfd/wconf_private.h"
 
+/* Adds every broken rule of what is committed. All objects are looked at for it, so once at each
+ * serial: monitoring asks again and again. */
+static void add_problems(struct wconf *wconf, GPtrArray *texts)
+{
+    guint64 serial = config_serial(wconf->committed);
+    if (wconf->problems_serial != serial)
+        g_clear_pointer(&wconf->problems, g_ptr_array_unref);
+    if (!wconf->problems)
+        wconf->problems = invariants_problems(wconf->committed, LIMIT_PROBLEMS);
+    wconf->problems_serial = serial;
+    for (guint i = 0; i < wconf->problems->len; i++)
+        g_ptr_array_add(texts, g_strdup(wconf->problems->pdata[i]));
+}
+
 static void handle_cluster_status(struct wconf *wconf, struct rpc_request *request)
 {
     record_autoptr(cluster_status) status = cluster_status_new();
@@ -18,8 +32,7 @@ static void handle_cluster_status(struct wconf *wconf, struct rpc_request *reque
     status->master_node = g_strdup(cluster->master_node);
     g_ptr_array_unref(status->nodes_pending);
     status->nodes_pending = wconf_nodes_pending(wconf);
-    g_ptr_array_unref(status->problems);
-    status->problems = invariants_problems(wconf->committed, LIMIT_PROBLEMS);
+    add_problems(wconf, status->problems);
     const char *odd = engine_members_odd(wconf);
     if (odd)
         g_ptr_array_add(status->problems, g_strdup_printf("members of etcd: %s", odd));

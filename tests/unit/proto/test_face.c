@@ -62,6 +62,20 @@ static void test_places(void)
     check("\"mirror\"", face_show(FACE_GANETI, NULL, json_string("mirror")));
 }
 
+/* What has nothing in it that differs is not made anew; what has stays as it was. */
+static void test_copies(void)
+{
+    json_autoptr same = json("{\"name\": \"web1\", \"disks\": [{\"size\": 1}, []]}");
+    json_autoptr shown = face_show(FACE_GANETI, NULL, json_incref(same));
+    json_autoptr read = face_read(FACE_GANETI, NULL, same);
+    g_assert_true(shown == same && read == same);
+    json_autoptr ours = json("[{\"a\": [{\"disk_template\": \"mirror\"}], \"b\": [7]}]");
+    json_autoptr before = json_deep_copy(ours);
+    check("[{\"a\": [{\"disk_template\": \"drbd\"}], \"b\": [7]}]",
+          face_show(FACE_GANETI, NULL, json_incref(ours)));
+    g_assert_true(json_equal(ours, before));
+}
+
 /* A list of three is a condition in filters alone. */
 static void test_filters(void)
 {
@@ -130,6 +144,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/face/rows#LUX-02", test_rows);
     g_test_add_func("/face/words-wherever-they-stand#LUX-02", test_places);
+    g_test_add_func("/face/copies-only-what-differs", test_copies);
     g_test_add_func("/face/lists-of-three-that-are-no-condition#LUX-02", test_filters);
     g_test_add_func("/face/opcodes-in-its-words#LUX-02", test_opcodes);
     g_test_add_func("/face/sockets", test_sockets);

@@ -242,6 +242,20 @@ static void test_lists(void)
     check_apart("disks", "{}", "disks: must be a list of changes");
 }
 
+/* Whose opcode it is may read it again. */
+static void test_lists_stay(void)
+{
+    json_autoptr json = opcode_new(opcode_find("OP_INSTANCE_SET_PARAMS"));
+    json_object_set_new(json, "add_disks", json_make("[{si}]", "size", 64));
+    json_object_set_new(json, "disks", json_make("[[s, {si}]]", "add", "size", 1024));
+    json_autoptr before = json_deep_copy(json);
+    json_autoptr own = NULL;
+    g_autofree char *message = NULL;
+    g_assert_true(parses(json, &own, &message));
+    g_assert_cmpuint(json_array_size(json_object_get(own, "add_disks")), ==, 2);
+    g_assert_true(json_equal(json, before));
+}
+
 static void check_settings(const char *id, const char *name, const char *dict, const char *expected)
 {
     json_autoptr json = opcode_new(opcode_find(id));
@@ -396,6 +410,7 @@ int main(int argc, char **argv)
     g_test_add_func("/opcodes-ganeti/what-cannot-be-done-is-refused-by-name", test_refusals);
     g_test_add_func("/opcodes-ganeti/permissions-need-not-be-used", test_permissions);
     g_test_add_func("/opcodes-ganeti/lists#LUX-02", test_lists);
+    g_test_add_func("/opcodes-ganeti/lists-stay-as-they-were", test_lists_stay);
     g_test_add_func("/opcodes-ganeti/settings-by-name#LUX-02", test_settings);
     g_test_add_func("/opcodes-ganeti/another-name#LUX-02", test_other_name);
     g_test_add_func("/opcodes-ganeti/booleans-for-yes-and-no", test_yes_no);

@@ -98,6 +98,45 @@ static void test_template(void)
     queue_world_free(w);
 }
 
+static void check_alike(struct queue_world *w, enum face face, bool plain)
+{
+    const char *call = plain ? "QueryInstances" : "Query";
+    fake_set_face(w->world, face);
+    g_autoptr(GError) error = NULL;
+    json_t *names = json_make("[s, s, s, s, s, s]", "custom_beparams", "name", "beparams",
+                              "hvparams", "beparams", "custom_hvparams");
+    json_autoptr answer = queue_call(w, call,
+                                     plain ? json_make("[[s, s], o, b]", "web1", "web2", names, 0)
+                                           : json_make("[s, o, n]", "instance", names),
+                                     &error);
+    g_assert_no_error(error);
+    const json_t *rows = plain ? answer : json_object_get(answer, "data");
+    g_assert_cmpuint(json_array_size(rows), >=, 2);
+    size_t i;
+    json_t *row;
+    json_array_foreach(rows, i, row) {
+        const json_t *cells[6];
+        for (size_t n = 0; n < G_N_ELEMENTS(cells); n++)
+            cells[n] = plain ? json_array_get(row, n) : json_array_get(json_array_get(row, n), 1);
+        g_assert_true(json_is_string(cells[1]));
+        g_assert_true(json_equal(cells[0], cells[2]) && json_equal(cells[2], cells[4]));
+        g_assert_true(json_equal(cells[3], cells[5]));
+        g_assert_true(json_is_integer(json_object_get(cells[4], "maxmem")));
+        g_assert_true(json_is_string(json_object_get(cells[5], "kernel_path")));
+    }
+}
+
+/* Those that show the same, in whatever order and however often they are asked for; each row has
+ * its own. */
+static void test_alike(void)
+{
+    struct queue_world *w = query_world_new();
+    check_alike(w, FACE_OWN, false);
+    check_alike(w, FACE_GANETI, false);
+    check_alike(w, FACE_GANETI, true);
+    queue_world_free(w);
+}
+
 static json_t *templates_of(struct queue_world *w, enum face face)
 {
     fake_set_face(w->world, face);
@@ -244,6 +283,7 @@ int main(int argc, char **argv)
     g_test_add_func("/query/cluster-info-has-what-ganetis-clients-read#LUX-03", test_cluster_info);
     g_test_add_func("/query/limits-as-ganetis-clients-take-them#LUX-03", test_policy);
     g_test_add_func("/query/template-in-the-words-of-the-face#LUX-03", test_template);
+    g_test_add_func("/query/fields-that-show-the-same", test_alike);
     g_test_add_func("/query/enabled-templates-in-the-words-of-the-face#LUX-03",
                     test_enabled_templates);
     g_test_add_func("/query/jobs-in-the-words-of-the-face#LUX-03", test_jobs);

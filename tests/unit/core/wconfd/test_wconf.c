@@ -105,6 +105,37 @@ static void test_invariants_are_enforced(void)
     world_tear_down();
 }
 
+/* All of the configuration is looked at for them, so once at each serial: a mark among those of one
+ * serial is there until the next. */
+static void test_problems_once_a_serial(void)
+{
+    GPtrArray *left = initial_changes();
+    for (guint i = 0; i < left->len; i++) {
+        struct change *change = left->pdata[i];
+        if (strcmp(change->key, WEB1) != 0)
+            continue;
+        json_object_set_new(change->object, "migration", json_string(ID_A));
+        json_object_set_new(change->object, "migration_node", json_string(NODE2));
+    }
+    config_world_init(&world, left);
+    config_world_start(&world);
+    const char *is_left =
+        "[\"instance \\\"web1\\\": a migration to node2 is on record and no job is "
+        "at it; settle it: fettle instance migrate web1 --cleanup\"";
+    g_autofree char *first = g_strconcat(is_left, "]", NULL);
+    assert_says(world_status("problems"), first);
+    g_ptr_array_add(world.wconf->problems, g_strdup("mark"));
+    g_autofree char *again = g_strconcat(is_left, ",\"mark\"]", NULL);
+    assert_says(world_status("problems"), again);
+    assert_says(world_status("problems"), again);
+    assert_says(job_locks(&world, 17, "x instance/web1", false), GRANTED);
+    assert_says(job_commit(&world, 17, changes_of(put_tag("a"), NULL)), "{\"serial\":2}");
+    assert_says(world_status("problems"), first);
+    assert_says(job_commit(&world, 17, changes_of(put_memory(1, 256), NULL)), "{\"serial\":3}");
+    assert_says(world_status("problems"), "[]");
+    world_tear_down();
+}
+
 static void test_pipeline(void)
 {
     struct fake_reply first, second, late;
@@ -563,6 +594,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wconf/commit/too-large", test_too_large);
     g_test_add_func("/wconf/commit/bad-object#WCF-11,WCF-16", test_bad_object_changes_nothing);
     g_test_add_func("/wconf/commit/invariants#SAF-10", test_invariants_are_enforced);
+    g_test_add_func("/wconf/problems-once-a-serial", test_problems_once_a_serial);
     g_test_add_func("/wconf/commit/pipeline#SAF-03,WCF-03", test_pipeline);
     g_test_add_func("/wconf/commit/same-id#SAF-04", test_same_id_once);
     g_test_add_func("/wconf/commit/refused#SAF-08", test_refused_commit_steps_down);
