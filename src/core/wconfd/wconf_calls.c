@@ -11,11 +11,12 @@
  * serial: monitoring asks again and again. */
 static void add_problems(struct wconf *wconf, GPtrArray *texts)
 {
-    guint64 serial = config_serial(wconf->committed);
-    if (wconf->problems_serial != serial)
+    guint64 history = config_history(wconf->committed), serial = config_serial(wconf->committed);
+    if (wconf->problems_history != history || wconf->problems_serial != serial)
         g_clear_pointer(&wconf->problems, g_ptr_array_unref);
     if (!wconf->problems)
         wconf->problems = invariants_problems(wconf->committed, LIMIT_PROBLEMS);
+    wconf->problems_history = history;
     wconf->problems_serial = serial;
     for (guint i = 0; i < wconf->problems->len; i++)
         g_ptr_array_add(texts, g_strdup(wconf->problems->pdata[i]));

@@ -59,8 +59,8 @@ struct wconf {
     GHashTable *pending_ids;     /* commit id -> struct commit */
     bool held;                   /* they wait for a change of engine */
     struct decisions *decisions; /* those of the head; NULL: no commit has carried one yet */
-    GPtrArray *problems;     /* of what is committed, in words; NULL: nobody has asked yet … */
-    guint64 problems_serial; /* … at this serial */
+    GPtrArray *problems; /* of what is committed, in words; NULL: nobody has asked yet … */
+    guint64 problems_history, problems_serial; /* … at this one */
     struct locks *locks;
     struct locks_journal *journal;
 
