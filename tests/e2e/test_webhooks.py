@@ -123,6 +123,12 @@ def test_bad_input():
     e2e.expect_cli_error(lab, 3, 'fettle: webhook "x" does not exist', 'webhook', 'modify', 'x', '--pause')
     e2e.expect_cli_error(lab, 2, 'fettle: nothing to change: name at least one flag; see "fettle webhook modify --help"', 'webhook', 'modify', 'x')
     e2e.expect_cli_error(lab, 2, 'fettle: --pause and --resume exclude each other', 'webhook', 'modify', 'x', '--pause', '--resume')
+    none = 'fettle: --events: at least one is needed, such as job.error'
+    e2e.expect_cli_error(lab, 2, none, 'webhook', 'add', 'x', '--url', 'https://a', '--events', '')
+    e2e.expect_cli_error(lab, 2, none, 'webhook', 'modify', 'x', '--events', ',')
+    put('short', 'x' * 15 + '\n')
+    code, _, said = lab.run('webhook', 'add', 'x', *good, '--secret-file', os.path.join(folder, 'short'), check=False)
+    assert code == 2 and 'short: a secret is one line of 16 to 256 characters, none of them a control character' in said, said
     code, _, said = lab.run('cluster', 'modify', '--webhook-allow', '127.0.0.0/33', check=False)
     assert code != 0 and 'webhook_allow: "127.0.0.0/33" is no network such as 192.0.2.0/24 or 2001:db8::/32' in said, said
 

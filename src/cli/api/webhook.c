@@ -15,7 +15,8 @@
 
 #define SEE "fettle webhook list"
 #define SECRET_BYTES 32
-#define TEST_MS 60000 /* that the test of a receiver is waited for */
+#define SECRET_LEAST 16 /* characters; of one that can be guessed a signature says nothing */
+#define TEST_MS 60000   /* that the test of a receiver is waited for */
 #define TEST_LOOK_MS 200
 
 /* --- secrets --- */
@@ -41,11 +42,12 @@ static char *read_secret(const char *path, GError **error)
         return NULL;
     g_strchomp(text);
     g_autofree char *control = text_control(text);
-    if (!*text || control || strlen(text) > LIMIT_WEBHOOK_SECRET || len > strlen(text) + 2)
+    if (strlen(text) < SECRET_LEAST || control || strlen(text) > LIMIT_WEBHOOK_SECRET ||
+        len > strlen(text) + 2)
         fettle_set_error(error, WRONG_INPUT,
-                         "%s: a secret is one line of at most %d characters, none of them a "
+                         "%s: a secret is one line of %d to %d characters, none of them a "
                          "control character",
-                         path, LIMIT_WEBHOOK_SECRET);
+                         path, SECRET_LEAST, LIMIT_WEBHOOK_SECRET);
     else
         return g_steal_pointer(&text);
     return NULL;
@@ -67,6 +69,15 @@ static json_t *words_of(const char *events)
         if (**word)
             json_array_append_new(list, json_string(*word));
     return list;
+}
+
+/* `events` NULL: they are not to change. */
+static bool has_word(const char *events, GError **error)
+{
+    if (!events || strspn(events, ",") < strlen(events))
+        return true;
+    fettle_set_error(error, WRONG_INPUT, "--events: at least one is needed, such as job.error");
+    return false;
 }
 
 static void say_secret(struct cli *cli, const char *name, const char *secret, const char *what)
@@ -96,6 +107,8 @@ static int add(struct cli *cli, int argc, char **argv, GError **error)
                          url ? "--events" : "--url");
         return -1;
     }
+    if (!has_word(events, error))
+        return -1;
     g_autofree char *secret = file ? read_secret(file, error) : make_secret();
     if (!secret || !ask(cli, "add_webhook",
                         json_make("{ss ss ss so}", "name", argv[0], "url", url, "secret", secret,
@@ -126,7 +139,8 @@ static int modify(struct cli *cli, int argc, char **argv, GError **error)
         !volume_take(&argc, argv, "--secret-file", &file, error) ||
         !cli_expect(argc, argv, 1, "webhook modify NAME", error) ||
         !at_most_one(pause, resume, "--pause and --resume", error) ||
-        !at_most_one(anew, file, "--new-secret and --secret-file", error))
+        !at_most_one(anew, file, "--new-secret and --secret-file", error) ||
+        !has_word(events, error))
         return -1;
     if (!url && !events && !file && !pause && !resume && !anew) {
         fettle_set_error(error, WRONG_INPUT,
