@@ -148,10 +148,10 @@ static void add_alert(const struct queue_context *context, const struct webhook 
     g_autofree char *uuid = env_uuid(context->env);
     g_autofree char *said = text_head(mark->said, 120);
     g_autofree char *summary = g_strdup_printf(
-        "Webhook %s: %s has taken nothing for %" G_GUINT64_FORMAT
-        " hours (%s), and nothing more is tried; what happens is kept for it. Say go on with: "
+        "Webhook %s: its receiver has taken nothing for %" G_GUINT64_FORMAT
+        " hours (%s), and nothing more is tried; what happens is kept for it. When it is back: "
         "fettle webhook modify %s --resume",
-        webhook->name, "its receiver", mark->waited_s / 3600, said, webhook->name);
+        webhook->name, mark->waited_s / 3600, said, webhook->name);
     record_autoptr(decision) alert = decision_new();
     text_set(&alert->uuid, uuid);
     text_set(&alert->author, AUTHOR);
